@@ -1,0 +1,26 @@
+// Builds the one bundled file: production React inside, ssh2 outside (it dies on __dirname when bundled into ESM).
+import {chmodSync} from 'node:fs';
+import {build} from 'esbuild';
+
+const BANNER = `#!/usr/bin/env node
+import {createRequire as __createRequire} from 'node:module';
+const require = __createRequire(import.meta.url);`;
+
+await build({
+	entryPoints: {relight: 'bin/relight.ts'},
+	outdir: 'dist',
+	bundle: true,
+	splitting: true,
+	chunkNames: 'chunk-[hash]',
+	format: 'esm',
+	platform: 'node',
+	target: 'node20',
+	minify: true,
+	external: ['ssh2'],
+	define: {'process.env.NODE_ENV': '"production"', 'process.env["DEV"]': '"false"'},
+	alias: {'react-devtools-core': './bin/no-devtools.js'},
+	loader: {'.py': 'text', '.sh': 'text'},
+	banner: {js: BANNER},
+	logLevel: 'warning',
+});
+chmodSync('dist/relight.js', 0o755);

@@ -1,0 +1,106 @@
+import type {Facts} from '../facts.ts';
+import type {ProbeId} from '../probes/probe.ts';
+import type {Target} from '../target.ts';
+
+/**
+ * An *operation* is wished for by a key or a command. `plan` is pure: facts → steps, or a refusal in words. The plan is
+ * shown, confirmed and then run as it stands: a `run` step's script is sent byte for byte, a `wait` step looks again and
+ * asks `until` whether the host shows what was wanted. Exit status 0 proves nothing; only a `wait` step ends an operation
+ * well. Tier (how hard it is to confirm) is data.
+ */
+export type Operation<Input> = {
+	readonly id: OperationId;
+	readonly title: string;
+	readonly tier: Tier;
+	/** What it would act on if nothing is said: the obvious target, or why there is none. */
+	defaultInput(situation: Situation): Input | Refusal;
+	plan(input: Input, situation: Situation): Plan | Refusal;
+};
+
+export type OperationId =
+	| 'stop-service'
+	| 'free-gpus'
+	| 'restore-files'
+	| 'clear-dumps'
+	| 'launch-server'
+	| 'run-extractor'
+	| 'stop-server'
+	| 'stop-extractor'
+	| 'signal'
+	| 'recover';
+
+/** 1 reversible, 2 destructive with a named target, 3 wide. */
+export type Tier = 1 | 2 | 3;
+
+export type Situation = {readonly target: Target; readonly facts: Facts; readonly nowMs: number};
+
+export type Refusal = {readonly refused: string};
+export const refuse = (why: string): Refusal => ({refused: why});
+export const isRefusal = (value: object): value is Refusal => 'refused' in value;
+
+export type Plan = {
+	readonly operation: OperationId;
+	readonly title: string;
+	readonly tier: Tier;
+	/** What must be typed to confirm at tier 2 and up: the last word of the target's name. */
+	readonly confirmWord: string;
+	readonly targets: readonly PlanTarget[];
+	/** Looked at and left alone, with the reason. */
+	readonly excluded: readonly PlanTarget[];
+	readonly steps: readonly Step[];
+	readonly warnings: readonly string[];
+	/** How to undo it, as a command, where that exists. */
+	readonly inverse: string | null;
+};
+
+/** One frozen line of the confirm dialog. `identity` is what is checked again right before the act. */
+export type PlanTarget = {
+	readonly kind: 'process' | 'unit' | 'path' | 'host';
+	readonly identity: string;
+	readonly says: string;
+};
+
+export type Step =
+	| {
+			readonly kind: 'run';
+			readonly id: string;
+			readonly says: string;
+			/** POSIX sh for the act lane, sent as it stands. */
+			readonly script: string;
+			readonly limitMs: number;
+			/** Signals it may send, for the score: identities. */
+			readonly signals?: readonly string[];
+	  }
+	| {
+			readonly kind: 'send';
+			readonly id: string;
+			readonly says: string;
+			/** File on the operator's machine that goes to the host by stdin of `script`. */
+			readonly source: string;
+			readonly script: string;
+			readonly limitMs: number;
+	  }
+	| {
+			readonly kind: 'wait';
+			readonly id: string;
+			readonly says: string;
+			readonly looks: readonly ProbeId[];
+			readonly limitMs: number;
+			/** Asked after each fresh look; `sinceMs` is when the wait began. */
+			until(situation: Situation, sinceMs: number): Verdict;
+	  };
+
+export type Verdict =
+	| {readonly state: 'met'; readonly words: string}
+	| {readonly state: 'pending'; readonly words: string}
+	| {readonly state: 'failed'; readonly words: string};
+
+export type StepState = 'pending' | 'running' | 'done' | 'failed' | 'unknown' | 'skipped';
+
+/** What the runner tells while it works; the journal keeps all of it. */
+export type RunEvent =
+	| {readonly type: 'step'; readonly index: number; readonly state: StepState; readonly words: string; readonly at: number}
+	| {readonly type: 'output'; readonly index: number; readonly text: string; readonly at: number}
+	| {readonly type: 'ended'; readonly outcome: RunOutcome; readonly words: string; readonly at: number};
+
+export type RunOutcome = 'done' | 'failed' | 'unknown' | 'refused' | 'cancelled';
