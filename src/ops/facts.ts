@@ -1,3 +1,4 @@
+import type {CommandLineFacts} from './probes/command-lines.ts';
 import type {ExtractionFacts} from './probes/extraction.ts';
 import type {FilesFacts} from './probes/files.ts';
 import type {GpuFacts} from './probes/gpus.ts';
@@ -24,6 +25,7 @@ export type FactValues = {
 	gpus: GpuFacts;
 	holders: HolderFacts;
 	processes: ProcessFacts;
+	'command-lines': CommandLineFacts;
 	mounts: MountFacts;
 	services: ServiceFacts;
 	'kernel-log': KernelLogFacts;
@@ -41,6 +43,7 @@ export const NO_FACTS: Facts = {
 	gpus: null,
 	holders: null,
 	processes: null,
+	'command-lines': null,
 	mounts: null,
 	services: null,
 	'kernel-log': null,

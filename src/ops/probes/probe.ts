@@ -23,6 +23,7 @@ export type ProbeId =
 	| 'gpus'
 	| 'holders'
 	| 'processes'
+	| 'command-lines'
 	| 'mounts'
 	| 'services'
 	| 'kernel-log'

@@ -9,8 +9,9 @@ export type ProcessFacts = {
 	readonly processes: readonly Process[];
 	/** CPU fraction (0–1 of one core, may exceed 1) by identityKey, from this and the previous table. */
 	readonly cpuFraction: ReadonlyMap<string, number>;
-	/** Cost of the last full scan as the far side saw it, to pace the next one. */
+	/** CPU the far side spent on the last full scan, to pace the next one; and when that scan was asked for. */
 	readonly scanMs: number;
+	readonly scannedAt: number;
 };
 
 export type Process = {
@@ -26,10 +27,6 @@ export type Process = {
 	readonly cpuTicks: number;
 	readonly threads: number;
 	readonly residentBytes: number;
-	/** null: not asked or no answer. Argument array joined by blanks. */
-	readonly commandLine: string | null;
-	/** false: asked and no answer came ("unavailable"). */
-	readonly commandLineAnswered: boolean | null;
 	readonly owner: Owner;
 	readonly waitChannel: string | null;
 	/** A SIGKILL is already pending: killing again changes nothing. */
