@@ -1,3 +1,4 @@
+import type {Failure, Outcome} from './outcome.ts';
 import type {CommandLineFacts} from './probes/command-lines.ts';
 import type {ExtractionFacts} from './probes/extraction.ts';
 import type {FilesFacts} from './probes/files.ts';
@@ -7,11 +8,10 @@ import type {HolderFacts} from './probes/holders.ts';
 import type {KernelLogFacts} from './probes/kernel-log.ts';
 import type {LogFacts} from './probes/log.ts';
 import type {MountFacts} from './probes/mounts.ts';
+import type {ProbeId} from './probes/probe.ts';
 import type {ProcessFacts} from './probes/processes.ts';
 import type {ServerFacts} from './probes/server.ts';
 import type {ServiceFacts} from './probes/services.ts';
-import type {Failure, Outcome} from './outcome.ts';
-import type {ProbeId} from './probes/probe.ts';
 
 /** Newest answer and newest good answer. A failed look never erases what was known; its age tells the rest. */
 export type Reading<T> = {

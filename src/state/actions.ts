@@ -9,7 +9,19 @@ export type Action =
 	/** Moves the selection, the menu index or the scroll of whatever is on top. `rows` may be ±1, ±page, ±Infinity. */
 	| {readonly type: 'move'; readonly by: number}
 	| {readonly type: 'select'; readonly pane: PaneId; readonly key: string | null}
-	| {readonly type: 'open'; readonly overlay: 'help' | 'alerts' | 'command-log' | 'palette' | 'filter' | 'operations' | 'signals' | 'details' | 'unlock'}
+	| {
+			readonly type: 'open';
+			readonly overlay:
+				| 'help'
+				| 'alerts'
+				| 'command-log'
+				| 'palette'
+				| 'filter'
+				| 'operations'
+				| 'signals'
+				| 'details'
+				| 'unlock';
+	  }
 	/** Close the top layer; at the bottom: quit (asks when a running operation would lose its watcher). */
 	| {readonly type: 'back'}
 	/** Esc: close the top layer, else clear the filter; never quits. */

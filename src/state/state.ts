@@ -18,6 +18,8 @@ export type ConsoleState = {
 	readonly view: ViewState;
 	/** Work in flight (looks and acts): journeys wait for it. */
 	readonly work: number;
+	/** Set once the console is to end: the exit code. The terminal is restored and the process leaves. */
+	readonly leaving?: number;
 };
 
 export type Session = {
@@ -26,6 +28,8 @@ export type Session = {
 	readonly dryRun: boolean;
 	readonly startedAt: number;
 	readonly operator: string;
+	/** This process, where it runs on the watched host itself; null on any other. */
+	readonly ownPid: number | null;
 	/** Epoch ms of the last key: after 30 min without one the console disarms itself. */
 	readonly lastKeyAt: number;
 	/** Words of a configuration that failed to reload; the old one stays in force. */
@@ -45,7 +49,10 @@ export type RouteStatus = {
 /** Ring buffers for graphs, newest last, one value a look; null where the host gave none. */
 export type History = {
 	readonly at: readonly number[];
-	readonly gpus: ReadonlyMap<string, {readonly busyPercent: readonly (number | null)[]; readonly usedFraction: readonly (number | null)[]}>;
+	readonly gpus: ReadonlyMap<
+		string,
+		{readonly busyPercent: readonly (number | null)[]; readonly usedFraction: readonly (number | null)[]}
+	>;
 };
 
 export type Alert = {
@@ -69,11 +76,24 @@ export type JournalEntry = {
 };
 
 export type OperationState =
-	| {readonly phase: 'idle'; readonly last: {readonly operation: OperationId; readonly outcome: RunOutcome; readonly words: string; readonly at: number} | null}
+	| {
+			readonly phase: 'idle';
+			readonly last: {
+				readonly operation: OperationId;
+				readonly outcome: RunOutcome;
+				readonly words: string;
+				readonly at: number;
+			} | null;
+	  }
 	| {
 			readonly phase: 'running';
 			readonly plan: Plan;
-			readonly steps: readonly {readonly state: StepState; readonly words: string; readonly startedAt: number | null; readonly endedAt: number | null}[];
+			readonly steps: readonly {
+				readonly state: StepState;
+				readonly words: string;
+				readonly startedAt: number | null;
+				readonly endedAt: number | null;
+			}[];
 			readonly startedAt: number;
 			readonly output: readonly string[];
 	  };
@@ -96,11 +116,15 @@ export type ViewState = {
 	readonly logSource: 'server' | 'extraction' | 'kernel';
 	/** Top of the stack last. Every key goes to the top layer first. */
 	readonly overlays: readonly Overlay[];
-	/** Display frozen since, with the state shown then; probes and alerts go on. */
+	/** Display frozen since; probes and alerts go on. */
 	readonly frozenAt: number | null;
+	/** What is shown while frozen: set with `frozenAt`, left out otherwise. */
+	readonly frozen?: Frozen;
 	/** One-line answer to the last key: a refusal, an unknown key, "copied". */
 	readonly hint: {readonly words: string; readonly until: number} | null;
 };
+
+export type Frozen = Pick<ConsoleState, 'facts' | 'history' | 'nowMs'>;
 
 export type ProcessSort = 'holders' | 'cpu' | 'memory' | 'pid' | 'name';
 
@@ -121,6 +145,8 @@ export type ConfirmOverlay = {
 	readonly type: 'confirm';
 	/** Frozen when the dialog opened; made again and compared before it runs. */
 	readonly plan: Plan;
+	/** What the operation was asked to act on, where it was not the obvious target. */
+	readonly argument?: string;
 	readonly typed: string;
 	readonly button: 'cancel' | 'go';
 	readonly openedAt: number;

@@ -32,7 +32,13 @@ export type OperationId =
 /** 1 reversible, 2 destructive with a named target, 3 wide. */
 export type Tier = 1 | 2 | 3;
 
-export type Situation = {readonly target: Target; readonly facts: Facts; readonly nowMs: number};
+export type Situation = {
+	readonly target: Target;
+	readonly facts: Facts;
+	readonly nowMs: number;
+	/** This console, where it runs on the watched host itself: it and its ancestors are never ended. */
+	readonly ownPid?: number | null;
+};
 
 export type Refusal = {readonly refused: string};
 export const refuse = (why: string): Refusal => ({refused: why});
@@ -77,6 +83,8 @@ export type Step =
 			readonly says: string;
 			/** File on the operator's machine that goes to the host by stdin of `script`. */
 			readonly source: string;
+			/** What the good copy must be; null: whatever the source is, compared on arrival all the same. */
+			readonly sha256: string | null;
 			readonly script: string;
 			readonly limitMs: number;
 	  }
@@ -86,6 +94,8 @@ export type Step =
 			readonly says: string;
 			readonly looks: readonly ProbeId[];
 			readonly limitMs: number;
+			/** The next step follows also when the limit passes: a grace period, not a proof. */
+			readonly grace?: boolean;
 			/** Asked after each fresh look; `sinceMs` is when the wait began. */
 			until(situation: Situation, sinceMs: number): Verdict;
 	  };
@@ -99,7 +109,13 @@ export type StepState = 'pending' | 'running' | 'done' | 'failed' | 'unknown' | 
 
 /** What the runner tells while it works; the journal keeps all of it. */
 export type RunEvent =
-	| {readonly type: 'step'; readonly index: number; readonly state: StepState; readonly words: string; readonly at: number}
+	| {
+			readonly type: 'step';
+			readonly index: number;
+			readonly state: StepState;
+			readonly words: string;
+			readonly at: number;
+	  }
 	| {readonly type: 'output'; readonly index: number; readonly text: string; readonly at: number}
 	| {readonly type: 'ended'; readonly outcome: RunOutcome; readonly words: string; readonly at: number};
 

@@ -33,8 +33,11 @@ export type ProbeId =
 	| 'files'
 	| 'guest';
 
-/** Probes that share a lane wait for one another; a hung tool costs its own lane only. */
-export type LaneName = 'driver' | 'processes' | 'mounts' | 'services' | 'files' | 'kernel' | 'command-lines' | 'act';
+/**
+ * Probes that share a lane wait for one another; a hung tool costs its own lane only. Seven of them, since a route has
+ * eight channels and an abandoned one counts until it is seen closed.
+ */
+export type LaneName = 'driver' | 'processes' | 'mounts' | 'services' | 'files' | 'command-lines' | 'act';
 
 /** `status` is the script's. Text is decoded as UTF-8 with replacement; `bytes` for what is not text. */
 export type Answer = {

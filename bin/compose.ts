@@ -1,0 +1,45 @@
+import {mkdirSync} from 'node:fs';
+import {join} from 'node:path';
+import {PROBES} from '../src/ops/probes/catalogue.ts';
+import type {Target} from '../src/ops/target.ts';
+import {hostOf} from '../src/ops/transports/routes.ts';
+import type {Operator} from '../src/ops/transports/ssh-settings.ts';
+import {createEngine, type Engine} from '../src/state/engine.ts';
+import {noJournal, openJournal} from '../src/state/journal.ts';
+import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
+
+export type Composition = {readonly store: ConsoleStore; readonly engine: Engine};
+
+export type CompositionOptions = {
+	readonly target: Target;
+	readonly operator: Operator;
+	readonly mode: 'live' | 'drill';
+	readonly readOnly: boolean;
+	/** null: nothing may be done, so nothing is written. */
+	readonly journalDirectory: string | null;
+	mayPublish?(): boolean;
+	visiblePids?(): readonly number[];
+};
+
+/** Store, host, poller and journal for one target, connected and not yet started. */
+export async function compose(options: CompositionOptions): Promise<Composition> {
+	const {target, operator, mode, readOnly, journalDirectory} = options;
+	const clock = Date.now;
+	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
+	const store = createConsoleStore(initialState(target, {mode, operator: operator.user, readOnly, ownPid}, clock()));
+	if (journalDirectory) mkdirSync(journalDirectory, {recursive: true, mode: 0o700});
+	const journal = journalDirectory
+		? await openJournal(join(journalDirectory, 'journal'), target.name, operator.user, clock)
+		: noJournal;
+	const engine = createEngine({
+		store,
+		target,
+		probes: PROBES,
+		journal,
+		clock,
+		openHost: onStatus => hostOf(target, operator, {onStatus}),
+		...(options.mayPublish && {mayPublish: options.mayPublish}),
+		...(options.visiblePids && {visiblePids: options.visiblePids}),
+	});
+	return {store, engine};
+}

@@ -1,0 +1,13 @@
+import {extract} from '../src/ops/extract/extract.ts';
+import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
+import {configPlaces, operatorOf} from './login.ts';
+import type {Options} from './relight.ts';
+
+/** The extractor on the GPU box: everything it needs comes from the configuration. */
+export async function runExtract(options: Options): Promise<number> {
+	const places = configPlaces(process.env, operatorOf(process.env), options.config, process.cwd());
+	const {extraction, server, dump} = pickTarget(await loadConfiguration(places, true), undefined);
+	if (!extraction || !server || !dump)
+		throw new UsageError(`${places[0]}: extraction, server and dump are all needed to extract`);
+	return extract({extraction, server, dump});
+}

@@ -1,0 +1,79 @@
+import {parseArgs} from 'node:util';
+import {UsageError} from './configuration.ts';
+
+const HELP = `relight: brings a dead GPU box back to work and then watches it
+
+  relight [HOST]                       the console (this machine without a configuration)
+  relight drill [SCENARIO]             the console on an embedded box in ruins; nothing real is touched
+  relight status [HOST] [--json]       one look at everything
+  relight run OPERATION [HOST]         one operation without the console: --dry-run shows, --yes does
+  relight extract --config FILE        the resumable extractor (on the GPU box)
+  relight config                       what the configuration says, or what is wrong with it
+  relight keys                         the keys of the console
+
+  --config FILE    instead of ./relight.yaml and $XDG_CONFIG_HOME/relight/config.yaml
+  --read-only      the console starts unable to act (W leaves)
+  --unattended     drill: the whole recovery without a screen      --seed N   drill: another box
+  --on ARGUMENT    run: what to act on (a unit name)               --json     machine-readable, on stdout alone
+  --help  --version
+
+Exit: 0 healthy, done · 1 warning · 2 critical, failed · 3 unknown, unreachable · 4 refused · 64 usage · 130 interrupted
+`;
+
+const OPTIONS = {
+	config: {type: 'string'},
+	'read-only': {type: 'boolean'},
+	unattended: {type: 'boolean'},
+	seed: {type: 'string'},
+	on: {type: 'string'},
+	json: {type: 'boolean'},
+	'dry-run': {type: 'boolean'},
+	yes: {type: 'boolean'},
+	help: {type: 'boolean', short: 'h'},
+	version: {type: 'boolean'},
+} as const;
+
+export type Options = ReturnType<typeof read>['values'];
+
+const read = (argv: readonly string[]) => parseArgs({args: [...argv], options: OPTIONS, allowPositionals: true});
+
+async function main(argv: readonly string[]): Promise<number> {
+	if (argv[0] === 'drill-part') return (await import('../src/ops/drill/parts.ts')).runPart(argv.slice(1));
+	const {values, positionals} = read(argv);
+	if (values.help) return print(HELP);
+	if (values.version)
+		return print(`relight ${(await import('../package.json', {with: {type: 'json'}})).default.version}\n`);
+	const [command, ...rest] = positionals;
+	switch (command) {
+		case 'drill':
+			return (await import('./drill.ts')).drill(rest, values);
+		case 'status':
+			return (await import('./status.ts')).status(rest[0], values);
+		case 'run':
+			return (await import('./run.ts')).run(rest, values);
+		case 'extract':
+			return (await import('./extract.ts')).runExtract(values);
+		case 'config':
+			return (await import('./config.ts')).config(values);
+		case 'keys':
+			return print((await import('../src/ui/keymap/key-list.ts')).keyList());
+		default:
+			if (rest.length > 0) throw new UsageError(`relight: no command "${command}"; see relight --help`);
+			return (await import('./console.ts')).openConsole(command, values);
+	}
+}
+
+function print(text: string): number {
+	process.stdout.write(text);
+	return 0;
+}
+
+/** The one place that ends the process. Stuck work is not waited for. */
+main(process.argv.slice(2)).then(
+	code => process.exit(code),
+	error => {
+		const usage = error instanceof UsageError || error?.code?.startsWith?.('ERR_PARSE_ARGS');
+		process.stderr.write(`${usage ? error.message : (error?.stack ?? error)}\n`);
+		process.exit(usage ? 64 : 2);
+	},
+);

@@ -1,0 +1,36 @@
+import {describe, type Failure, type Outcome} from './outcome.ts';
+import type {Answer} from './probes/probe.ts';
+import type {Host} from './transports/host.ts';
+
+export type ActResult =
+	| {readonly kind: 'ok'; readonly text: string}
+	| {readonly kind: 'failed'; readonly words: string; readonly text: string}
+	/** The link was lost or the limit passed under it: it may have happened. Look before anything else. */
+	| {readonly kind: 'unknown'; readonly words: string};
+
+const CAP_BYTES = 256 * 1024;
+
+/** One act on a host, as shown in the plan, byte for byte. Never repeated here. */
+export async function act(host: Host, script: string, limitMs: number): Promise<ActResult> {
+	return judge(await host.ask('act', script, {limitMs, capBytes: CAP_BYTES}));
+}
+
+export async function sendFile(host: Host, script: string, content: Buffer, limitMs: number): Promise<ActResult> {
+	return judge(await host.send(script, content, limitMs));
+}
+
+export function judge(outcome: Outcome<Answer>): ActResult {
+	if (!outcome.ok) return fromFailure(outcome.failure);
+	const {status, stdout, stderr} = outcome.value;
+	const text = [stdout.trimEnd(), stderr.trimEnd()].filter(Boolean).join('\n');
+	if (status === 0) return {kind: 'ok', text};
+	const last = text.split('\n').pop() ?? '';
+	return {kind: 'failed', words: `exit ${status}${last ? `: ${last}` : ''}`, text};
+}
+
+/** `unreachable` before the channel opened means nothing was sent; everything later may have run. */
+function fromFailure(failure: Failure): ActResult {
+	const words = describe(failure);
+	const nothingSent = failure.kind === 'unreachable' || failure.kind === 'denied' || failure.kind === 'cancelled';
+	return nothingSent ? {kind: 'failed', words, text: ''} : {kind: 'unknown', words};
+}

@@ -1,0 +1,71 @@
+import {type Command, quote, show} from '../command.ts';
+
+export type Launch = {
+	readonly unit: string;
+	readonly argv: Command;
+	readonly env: Readonly<Record<string, string>>;
+	readonly log: string;
+	readonly directories: readonly string[];
+	/** Where the pid and identity are left for later looks. */
+	readonly recordPath: string;
+	readonly record: Readonly<Record<string, unknown>>;
+};
+
+const folder = (path: string) => path.replace(/\/[^/]*$/, '') || '/';
+
+/**
+ * A start that outlives the console. With systemd: a transient unit under a name of its own (own cgroup, found by name,
+ * survives every lost link). systemd expands `$` in the command, so each is doubled. Without: a session of its own by
+ * `setsid -f`, never with a terminal on any descriptor.
+ */
+export function startScript(
+	{unit, argv, env, log, directories, recordPath}: Launch,
+	manager: 'systemd' | 'none',
+): string {
+	const places = [...new Set([folder(log), folder(recordPath), ...directories])];
+	const make = `mkdir -p ${show(places)} || exit 1`;
+	const settings = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+	if (manager === 'systemd') {
+		const command = [
+			'systemd-run',
+			'--no-ask-password',
+			`--unit=${unit}`,
+			'-p',
+			`StandardOutput=append:${log}`,
+			'-p',
+			`StandardError=append:${log}`,
+			'-p',
+			'KillMode=control-group',
+			...settings.map(each => `--setenv=${each}`),
+			'--',
+			...argv.map(word => word.replaceAll('$', '$$$$')),
+		];
+		return `${make}\n${show(command)}`;
+	}
+	const pidFile = `${recordPath}.pid`;
+	const inner = `echo $$ >${quote(pidFile)}; exec "$@"`;
+	return `${make}\nrm -f ${quote(pidFile)}\nsetsid -f sh -c ${quote(inner)} sh ${show(['env', ...settings, ...argv])} </dev/null >>${quote(log)} 2>&1`;
+}
+
+/**
+ * Leaves the launch record: which boot, pid and start ticks this launch is. It reads the pid back from where it runs, so a
+ * start that died at once leaves no record and exits 1.
+ */
+export function recordScript({unit, recordPath, record}: Launch, manager: 'systemd' | 'none'): string {
+	const ask =
+		manager === 'systemd'
+			? `p=$(timeout -k 1 5 systemctl show -p MainPID ${quote(unit)}); p=\${p#MainPID=}`
+			: `read -r p <${quote(`${recordPath}.pid`)}`;
+	const fields = JSON.stringify(record).slice(1, -1);
+	const temporary = quote(`${recordPath}.tmp`);
+	return [
+		'set -f; n=0; t=',
+		`while [ $n -lt 40 ]; do n=$((n+1)); p=; { ${ask}; } 2>/dev/null`,
+		'  s=; [ "${p:-0}" -gt 0 ] 2>/dev/null && { while IFS= read -r l || [ -n "$l" ]; do s="$s$l "; done <"$PROC/$p/stat"; } 2>/dev/null',
+		'  set -- ${s##*) }; t=${20}; [ -n "$t" ] && break; sleep 0.25',
+		'done',
+		'[ -n "$t" ] || { echo "no process was found for this launch"; exit 1; }',
+		'read -r b <"$PROC/sys/kernel/random/boot_id"',
+		`{ printf '{"bootId":"%s","pid":%d,"startTicks":%d,' "$b" "$p" "$t"; printf '%s}\\n' ${quote(fields)}; } >${temporary} && mv -f ${temporary} ${quote(recordPath)} && echo "pid $p started at tick $t"`,
+	].join('\n');
+}

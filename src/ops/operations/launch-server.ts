@@ -1,0 +1,214 @@
+import {fresh} from '../facts.ts';
+import {bootVerdict, runState} from '../probes/services.ts';
+import {canaryScript} from '../server/http.ts';
+import type {ServerConfig} from '../target.ts';
+import {claimsOf} from './claims.ts';
+import {type Launch, recordScript, startScript} from './launch-script.ts';
+import {
+	type Operation,
+	type Plan,
+	type PlanTarget,
+	type Refusal,
+	refuse,
+	type Situation,
+	type Verdict,
+} from './operation.ts';
+
+/** From the launch to ready over all phases; each phase has its own limit in the configuration. */
+const START_LIMIT_MS = 60 * 60_000;
+
+export const launchServer: Operation<Record<string, never>> = {
+	id: 'launch-server',
+	title: 'launch the patched server and watch it come up',
+	tier: 2,
+	defaultInput: () => ({}),
+
+	plan(_, situation) {
+		if (!situation.target.server) return refuse(NOT_CONFIGURED);
+		const objection = objections(situation);
+		return objection.length > 0 ? refuse(objection.join('; ')) : launchPlan(situation);
+	},
+};
+
+const NOT_CONFIGURED = 'no server is configured (server: in relight.yaml)';
+
+/** The plan as it will be once nothing stands against it: what a recovery shows before its first step. */
+export function launchPlan(situation: Situation): Plan | Refusal {
+	const {target, facts, nowMs} = situation;
+	const {server, dump, extraction} = target;
+	if (!server) return refuse(NOT_CONFIGURED);
+	const manager = fresh(facts.services)?.manager === 'systemd' ? 'systemd' : 'none';
+	const launch = launchOf(server, dump?.dir ?? null, nowMs, manager);
+	const tokens = extraction?.hiddenSize ?? 7_168;
+	return {
+		operation: 'launch-server',
+		title: `launch ${server.model} on port ${server.port}`,
+		tier: 2,
+		confirmWord: server.name.split(/[-_.]/).pop() ?? server.name,
+		targets: [{kind: 'host', identity: target.name, says: `${target.name}  log ${launch.log}`}],
+		excluded: cards(situation),
+		steps: [
+			{
+				kind: 'run',
+				id: 'start',
+				says: 'start it on its own, with a log of its own',
+				script: startScript(launch, manager),
+				limitMs: 30_000,
+			},
+			{
+				kind: 'run',
+				id: 'record',
+				says: 'leave a record of which process this launch is',
+				script: recordScript(launch, manager),
+				limitMs: 20_000,
+			},
+			{
+				kind: 'wait',
+				id: 'ready',
+				says: 'until it says that it is ready, phase by phase',
+				looks: ['server', 'gpus'],
+				limitMs: START_LIMIT_MS,
+				until: here => ready(server, String(launch.record.launchId), here),
+			},
+			...(dump
+				? [
+						{
+							kind: 'run' as const,
+							id: 'canary',
+							says: 'send one real request and check its dump',
+							script: canaryScript(server, dump.dir, tokens, String(launch.record.launchId)),
+							limitMs: 90_000,
+						},
+					]
+				: []),
+			{
+				kind: 'wait',
+				id: 'serving',
+				says: 'until a last look shows it alive and ready',
+				looks: ['server', 'holders'],
+				limitMs: 30_000,
+				until: here => ready(server, String(launch.record.launchId), here),
+			},
+		],
+		warnings: warnings(situation),
+		inverse: manager === 'systemd' ? `systemctl stop ${launch.unit}` : 'end it with the signal picker',
+	};
+}
+
+/** argv and environment stay arrays to the end; only quote() makes them text. */
+export function launchOf(
+	server: ServerConfig,
+	dumpDir: string | null,
+	nowMs: number,
+	manager: 'systemd' | 'none',
+): Launch {
+	const launchId = nowMs.toString(36);
+	const unit = `${server.name}-${launchId}`;
+	const argv = [
+		server.python,
+		'-m',
+		'sglang.launch_server',
+		'--model-path',
+		server.model,
+		...server.args,
+		'--port',
+		String(server.port),
+	];
+	const log = `${server.log}/${unit}.log`;
+	return {
+		unit,
+		argv,
+		env: server.env,
+		log,
+		directories: dumpDir ? [dumpDir] : [],
+		recordPath: `${server.log}/relight-launch-${server.name}.json`,
+		record: {launchId, unit: manager === 'systemd' ? `${unit}.service` : null, port: server.port, argv, log, at: nowMs},
+	};
+}
+
+/** What stands against a launch, each with what to do. Unknown stands against it too. */
+export function objections(situation: Situation): string[] {
+	const {target, facts} = situation;
+	const against: string[] = [];
+	const {server, dump, extraction} = target;
+	const gpus = fresh(facts.gpus);
+	const holders = fresh(facts.holders);
+	const table = fresh(facts.processes);
+	const services = fresh(facts.services);
+	const now = fresh(facts.server);
+	const files = fresh(facts.files);
+	if (!gpus || !holders || !table)
+		return ['the cards and their holders are not known: the last look failed or has not come'];
+	if (gpus.lost.length > 0) against.push(`card lost: ${gpus.lost.map(card => card.busId).join(', ')}`);
+	if (target.expect.gpus !== null && gpus.cards.length < target.expect.gpus)
+		against.push(`${gpus.cards.length} of ${target.expect.gpus} cards answer`);
+	const broken = gpus.cards.filter(card => card.needsReset);
+	if (broken.length > 0) against.push(`card ${broken.map(card => card.index).join(', ')} needs a reset`);
+	const holding = claimsOf(situation)?.filter(claim => claim.spared === null) ?? [];
+	if (now?.process === 'alive') against.push(`a server is already running (pid ${now.record?.pid}, ${now.phase})`);
+	else if (holding.length > 0) against.push(`${holding.length} process(es) hold the cards: free them first`);
+	const unwanted = services?.units.filter(unit => unit.unwanted && runState(unit) !== 'stopped') ?? [];
+	if (unwanted.length > 0) against.push(`${unwanted.map(unit => unit.unit).join(', ')} is not stopped`);
+	if (server && !now) against.push('the server and its port have not been seen yet, or the last look failed');
+	if (now?.portOwner.known && now.portOwner.value && now.process !== 'alive')
+		against.push(
+			`port ${server?.port} is taken by ${now.portOwner.value.name} (pid ${now.portOwner.value.pid ?? 'unknown'})`,
+		);
+	if (!files) against.push('the files it needs have not been seen yet, or the last look failed');
+	if (files?.patch && files.patch.state !== 'present')
+		against.push(`the dump patch is ${files.patch.state} in ${files.patch.path}`);
+	if (files?.model && files.model.missing.length > 0)
+		against.push(
+			`the model lacks ${files.model.missing.length} shard(s): ${files.model.missing.slice(0, 3).join(', ')}`,
+		);
+	const stale = fresh(facts.extraction)?.dumps?.length ?? 0;
+	if (dump && stale > 0 && now?.process !== 'alive')
+		against.push(`${stale} stale request(s) in ${dump.dir}: clear them first`);
+	const bad =
+		fresh(facts.mounts)?.mounts.filter(mount => mount.expected && (mount.size.kind === 'hung' || mount.unexpected)) ??
+		[];
+	for (const mount of bad)
+		against.push(mount.size.kind === 'hung' ? `${mount.path} does not answer` : `${mount.path}: ${mount.unexpected}`);
+	const missing = fresh(facts.mounts)?.missing ?? [];
+	if (missing.length > 0) against.push(`not mounted: ${missing.join(', ')}`);
+	if (dump && server && !Object.values(server.env).includes(dump.dir) && extraction)
+		against.push(`no variable of server.env names the dump directory ${dump.dir} that the extractor reads`);
+	return against;
+}
+
+function warnings({facts}: Situation): string[] {
+	return (fresh(facts.services)?.units ?? [])
+		.filter(unit => unit.unwanted && bootVerdict(unit).comesBack !== 'no')
+		.map(unit => `${unit.unit} may come back at the next boot`);
+}
+
+function cards({facts}: Situation): PlanTarget[] {
+	return (fresh(facts.gpus)?.lost ?? []).map(card => ({
+		kind: 'path',
+		identity: card.busId,
+		says: `card ${card.busId}: ${card.says}`,
+	}));
+}
+
+function ready(server: ServerConfig, launchId: string, {facts, nowMs}: Situation): Verdict {
+	const seen = fresh(facts.server);
+	if (!seen || seen.record?.launchId !== launchId)
+		return {state: 'pending', words: 'waiting for a good look at the new server'};
+	const shards = seen.shards ? ` ${seen.shards.done}/${seen.shards.total} shards` : '';
+	if (seen.failure)
+		return {state: 'failed', words: `${seen.failure.class}: ${seen.failure.line}. ${seen.failure.advice}`};
+	if (seen.process !== 'alive')
+		return {
+			state: 'failed',
+			words: `the server is ${seen.process} in phase ${seen.phase}; its log ends: ${seen.tail.at(-1) ?? '(empty)'}`,
+		};
+	if (seen.phase === 'ready' || seen.phase === 'serving')
+		return {state: 'met', words: `ready (pid ${seen.record.pid})`};
+	if (seen.phaseSince !== null && nowMs - seen.phaseSince > server.phaseLimitMs) {
+		return {
+			state: 'failed',
+			words: `no progress in phase ${seen.phase}${shards} for ${Math.round((nowMs - seen.phaseSince) / 1_000)} s`,
+		};
+	}
+	return {state: 'pending', words: `${seen.phase}${shards}`};
+}

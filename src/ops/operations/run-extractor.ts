@@ -1,0 +1,168 @@
+import {fresh} from '../facts.ts';
+import type {ExtractionConfig, Target} from '../target.ts';
+import {type Launch, recordScript, startScript} from './launch-script.ts';
+import {type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
+
+export const runExtractor: Operation<Record<string, never>> = {
+	id: 'run-extractor',
+	title: 'run the resumable extractor',
+	tier: 1,
+	defaultInput: () => ({}),
+
+	plan(_, situation) {
+		const {target, facts} = situation;
+		const {extraction} = target;
+		if (!extraction) return refuse(NOT_CONFIGURED);
+		const seen = fresh(facts.extraction);
+		if (!seen?.inventory) return refuse(NOT_SEEN);
+		if (seen.run?.alive) return refuse(`an extraction is already running (pid ${seen.run.pid})`);
+		if (extraction.script && seen.script !== 'present')
+			return refuse(`${extraction.script.destination} is gone: restore it first`);
+		const server = fresh(facts.server);
+		if (target.server && !(server?.process === 'alive' && (server.phase === 'ready' || server.phase === 'serving'))) {
+			return refuse(
+				`the server is not ready (${server ? `${server.process}, ${server.phase}` : 'not seen'}): launch it first`,
+			);
+		}
+		const {inventory} = seen;
+		if (inventory.expected !== null && inventory.complete >= inventory.expected)
+			return refuse(`all ${inventory.expected} samples are there`);
+		return extractorPlan(situation);
+	},
+};
+
+const NOT_CONFIGURED = 'no extraction is configured (extraction: in relight.yaml)';
+const NOT_SEEN = 'the output tree has not been seen yet, or the last look failed';
+
+/** The plan as it will be once nothing stands against it: what a recovery shows before its first step. */
+export function extractorPlan({target, facts, nowMs}: Situation): Plan | Refusal {
+	const {extraction} = target;
+	const inventory = fresh(facts.extraction)?.inventory;
+	if (!extraction) return refuse(NOT_CONFIGURED);
+	if (!inventory) return refuse(NOT_SEEN);
+	const manager = fresh(facts.services)?.manager === 'systemd' ? 'systemd' : 'none';
+	const launch = extractorLaunch(target, extraction, nowMs, manager);
+	const before = {present: inventory.present, newestAt: inventory.newestAt ?? 0};
+	return {
+		operation: 'run-extractor',
+		title: `resume the extraction: ${inventory.complete} of ${inventory.expected ?? 'unknown'} whole, ${inventory.suspects.length} suspect`,
+		tier: 1,
+		confirmWord: target.name,
+		targets: [{kind: 'path', identity: extraction.output, says: `${extraction.output}  ${inventory.present} files`}],
+		excluded: inventory.suspects.map(each => ({
+			kind: 'path',
+			identity: each.path,
+			says: `${each.path}: ${each.reason}; not counted as done`,
+		})),
+		steps: [
+			{
+				kind: 'run',
+				id: 'start',
+				says: 'start it on its own, so that it outlives this console',
+				script: startScript(launch, manager),
+				limitMs: 30_000,
+			},
+			{
+				kind: 'run',
+				id: 'record',
+				says: 'leave a record of which process it is',
+				script: recordScript(launch, manager),
+				limitMs: 20_000,
+			},
+			{
+				kind: 'wait',
+				id: 'new-file',
+				says: 'until a new file appears and proves whole',
+				looks: ['extraction'],
+				limitMs: 30 * 60_000,
+				until: here => newFile(before, here),
+			},
+			{
+				kind: 'wait',
+				id: 'motion',
+				says: `until it has been seen moving for ${Math.round(extraction.confirmMs / 1_000)} s`,
+				looks: ['extraction', 'server'],
+				limitMs: extraction.confirmMs + 120_000,
+				until: (here, since) => moving(extraction, before, here, since),
+			},
+		],
+		warnings:
+			inventory.holes.length > 0
+				? [
+						`holes: ${inventory.holes
+							.map(([from, to]) => (from === to ? from : `${from}-${to}`))
+							.slice(0, 8)
+							.join(' ')}`,
+					]
+				: [],
+		inverse: 'stop it with the stop-extractor operation; it finishes the sample in flight',
+	};
+}
+
+function extractorLaunch(
+	target: Target,
+	extraction: ExtractionConfig,
+	nowMs: number,
+	manager: 'systemd' | 'none',
+): Launch {
+	const launchId = nowMs.toString(36);
+	const unit = `relight-extraction-${launchId}`;
+	const {script, program, config} = extraction;
+	const argv =
+		script && target.server
+			? [target.server.python, script.destination, ...script.argv]
+			: [...program, 'extract', ...(config ? ['--config', config] : [])];
+	return {
+		unit,
+		argv,
+		env: {PYTHONUNBUFFERED: '1'},
+		log: extraction.log,
+		directories: [],
+		recordPath: `${extraction.log}.launch.json`,
+		record: {launchId, unit: manager === 'systemd' ? `${unit}.service` : null, argv, log: extraction.log, at: nowMs},
+	};
+}
+
+type Before = {readonly present: number; readonly newestAt: number};
+
+/** Both times are the host's own clock: ours may be off. */
+function newFile(before: Before, {facts}: Situation): Verdict {
+	const seen = fresh(facts.extraction);
+	if (!seen?.inventory) return {state: 'pending', words: 'waiting for a good look at the output tree'};
+	const {inventory, run} = seen;
+	if (
+		run &&
+		(run.state === 'failed' || run.alive === false) &&
+		run.updatedAt !== null &&
+		run.updatedAt > before.newestAt
+	) {
+		return {state: 'failed', words: `the extractor ended (${run.state}): ${run.message ?? 'see its log'}`};
+	}
+	const newest = inventory.groups
+		.flatMap(group => [...group.files.values()])
+		.filter(file => file.modifiedAt > before.newestAt);
+	const whole = newest.filter(file => file.whole === true);
+	if (whole.length === 0)
+		return {state: 'pending', words: run ? `${run.state}, no new whole file yet` : 'no new whole file yet'};
+	return {state: 'met', words: `${whole.length} new file(s) proved whole, the newest ${inventory.newestPath ?? ''}`};
+}
+
+function moving(extraction: ExtractionConfig, before: Before, {facts, nowMs}: Situation, since: number): Verdict {
+	const seen = fresh(facts.extraction);
+	if (!seen?.inventory) return {state: 'pending', words: 'waiting for a good look at the output tree'};
+	const {run} = seen;
+	if (run?.state === 'failed' || run?.alive === false) {
+		const finished = seen.inventory.expected !== null && seen.inventory.complete >= seen.inventory.expected;
+		if (!finished)
+			return {state: 'failed', words: `the extractor ended (${run.state}): ${run.message ?? 'see its log'}`};
+	}
+	const fresher = seen.inventory.groups
+		.flatMap(group => [...group.files.values()])
+		.filter(file => file.modifiedAt > before.newestAt && file.whole).length;
+	const rate = run?.samplesPerSecond?.toFixed(2) ?? '?';
+	const eta = run?.etaMs
+		? `, ETA ${Math.round(run.etaMs.low / 60_000)}-${Math.round(run.etaMs.high / 60_000)} min`
+		: '';
+	const words = `${fresher} new files, ${rate} samples/s, ${run?.errors ?? '?'} errors${eta}`;
+	return nowMs - since >= extraction.confirmMs && fresher > 1 ? {state: 'met', words} : {state: 'pending', words};
+}

@@ -1,0 +1,142 @@
+import {fresh} from '../facts.ts';
+import {claimsOf, endablePids} from '../operations/claims.ts';
+import {clearDumps} from '../operations/clear-dumps.ts';
+import {freeGpus} from '../operations/free-gpus.ts';
+import {launchPlan} from '../operations/launch-server.ts';
+import type {Situation, Verdict} from '../operations/operation.ts';
+import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
+import {extractorPlan} from '../operations/run-extractor.ts';
+import {stopService} from '../operations/stop-service.ts';
+import {bootVerdict, runState} from '../probes/services.ts';
+import type {Check} from './runbook.ts';
+
+/** The incident's recovery, in the order in which each step makes the next one possible. */
+export const RECOVER: readonly Check[] = [
+	{
+		id: 'services',
+		says: 'no unwanted service runs or comes back at boot',
+		mends: 'stop-service',
+		looks: ['services', 'holders', 'processes'],
+		holds: servicesQuiet,
+		plans: situation => unwantedUnits(situation).map(unit => stopService.plan({unit}, situation)),
+	},
+	{
+		id: 'cards',
+		says: 'every card answers and is free, or held by our own server',
+		mends: 'free-gpus',
+		looks: ['gpus', 'holders', 'processes', 'server'],
+		holds: cardsFree,
+		plans: situation => [freeGpus.plan({}, situation)],
+	},
+	{
+		id: 'files',
+		says: 'the extraction script and the other files are in place',
+		mends: 'restore-files',
+		looks: ['files', 'extraction'],
+		holds: filesInPlace,
+		plans: situation => [restoreFiles.plan({}, situation)],
+	},
+	{
+		id: 'dumps',
+		says: 'the dump directory holds no request of a dead server',
+		mends: 'clear-dumps',
+		looks: ['extraction', 'server'],
+		holds: dumpsClear,
+		plans: situation => [clearDumps.plan({}, situation)],
+	},
+	{
+		id: 'server',
+		says: 'the patched server is ready and dumps hidden states',
+		mends: 'launch-server',
+		looks: ['server', 'gpus', 'holders', 'services', 'mounts', 'files'],
+		holds: serverReady,
+		plans: situation => [launchPlan(situation)],
+	},
+	{
+		id: 'extraction',
+		says: 'the extraction is running',
+		mends: 'run-extractor',
+		looks: ['extraction', 'server'],
+		holds: extractionRuns,
+		plans: situation => [extractorPlan(situation)],
+	},
+];
+
+const unseen = (what: string): Verdict => ({state: 'failed', words: `${what}: not seen yet, or the last look failed`});
+const met = (words: string): Verdict => ({state: 'met', words});
+const wrong = (words: string): Verdict => ({state: 'pending', words});
+
+function unwantedUnits(situation: Situation): string[] {
+	const {facts} = situation;
+	const services = fresh(facts.services);
+	const holders = endablePids(situation);
+	const server = fresh(facts.server);
+	const ours = server?.process === 'alive' ? server.record?.unit : null;
+	return (services?.units ?? [])
+		.filter(unit => unit.unit !== ours && (unit.unwanted || unit.pids.some(pid => holders.has(pid))))
+		.filter(unit => runState(unit) !== 'stopped' || bootVerdict(unit).comesBack === 'yes')
+		.map(unit => unit.unit);
+}
+
+function servicesQuiet(situation: Situation): Verdict {
+	const services = fresh(situation.facts.services);
+	if (!services) return unseen('services');
+	if (services.manager !== 'systemd') return met(`no service manager on this host (${services.manager})`);
+	const units = unwantedUnits(situation);
+	return units.length > 0 ? wrong(`${units.join(', ')} runs or comes back at boot`) : met('none runs, none comes back');
+}
+
+function cardsFree(situation: Situation): Verdict {
+	const {facts} = situation;
+	const gpus = fresh(facts.gpus);
+	const claims = claimsOf(situation);
+	const server = fresh(facts.server);
+	if (!gpus || !claims) return unseen('cards and holders');
+	if (gpus.lost.length > 0)
+		return {
+			state: 'failed',
+			words: `card lost: ${gpus.lost.map(card => card.busId).join(', ')}; no operation mends that`,
+		};
+	if (server?.process === 'alive') return met('held by our own server');
+	const left = claims.filter(claim => claim.spared === null);
+	return left.length > 0 ? wrong(`${left.length} process(es) hold cards`) : met(`${gpus.cards.length} cards free`);
+}
+
+function filesInPlace({facts, target}: Situation): Verdict {
+	const wanted = wantedFiles(target);
+	const seen = fresh(facts.files);
+	if (wanted.length === 0) return met('none configured');
+	if (!seen) return unseen('files');
+	const missing = wanted.filter(file => seen.files.find(each => each.path === file.destination)?.state !== 'present');
+	return missing.length > 0
+		? wrong(`missing: ${missing.map(file => file.destination).join(', ')}`)
+		: met(`${wanted.length} in place`);
+}
+
+function dumpsClear({facts, target}: Situation): Verdict {
+	if (!target.dump) return met('no dump directory configured');
+	const dumps = fresh(facts.extraction)?.dumps;
+	const server = fresh(facts.server);
+	if (!dumps || !server) return unseen('dump directory');
+	if (server.process === 'alive') return met('the server is alive: its requests are its own');
+	return dumps.length > 0 ? wrong(`${dumps.length} stale request(s)`) : met('empty');
+}
+
+function serverReady({facts, target}: Situation): Verdict {
+	if (!target.server) return met('no server configured');
+	const server = fresh(facts.server);
+	if (!server) return unseen('server');
+	if (server.process === 'alive' && (server.phase === 'ready' || server.phase === 'serving'))
+		return met(`${server.phase} (pid ${server.record?.pid})`);
+	return wrong(server.process === 'none' ? 'not launched' : `${server.process}, ${server.phase}`);
+}
+
+function extractionRuns({facts, target}: Situation): Verdict {
+	if (!target.extraction) return met('no extraction configured');
+	const seen = fresh(facts.extraction);
+	if (!seen?.inventory) return unseen('output tree');
+	const {inventory, run} = seen;
+	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole`;
+	if (inventory.expected !== null && inventory.complete >= inventory.expected) return met(`${count}: complete`);
+	return run?.alive ? met(`${count}, ${run.state}`) : wrong(`${count}, nothing is running`);
+}

@@ -1,0 +1,127 @@
+import {
+	isRefusal,
+	type Plan,
+	type RunEvent,
+	type RunOutcome,
+	type Situation,
+	type Step,
+} from '../operations/operation.ts';
+import {type RunTools, runPlan} from '../operations/run.ts';
+import type {Check} from './runbook.ts';
+
+/** Where in the recovery's step list each check and its operation's steps stand. */
+export type Recovery = {
+	readonly plan: Plan;
+	readonly parts: readonly {readonly check: Check; readonly from: number; readonly count: number}[];
+	/** Every command that was shown: the bounds of the confirmation. */
+	readonly scripts: ReadonlySet<string>;
+	/** Plans are made with this clock, so that names made from it stay the ones that were shown. */
+	readonly nowMs: number;
+};
+
+/** All that a recovery would do from here, shown before anything runs. */
+export function planRecovery(checks: readonly Check[], situation: Situation): Recovery | {readonly refused: string} {
+	const steps: Step[] = [];
+	const parts: {check: Check; from: number; count: number}[] = [];
+	const plans: Plan[] = [];
+	const notes: string[] = [];
+	for (const check of checks) {
+		const verdict = check.holds(situation);
+		if (verdict.state === 'failed') return {refused: `${check.says}: ${verdict.words}`};
+		const from = steps.length;
+		steps.push({kind: 'wait', id: check.id, says: check.says, looks: check.looks, limitMs: 60_000, until: check.holds});
+		if (verdict.state === 'pending') {
+			for (const plan of check.plans(situation)) {
+				if (isRefusal(plan)) notes.push(`${check.says}: ${plan.refused}`);
+				else {
+					plans.push(plan);
+					steps.push(...plan.steps);
+				}
+			}
+		}
+		parts.push({check, from, count: steps.length - from});
+	}
+	if (plans.length === 0 && notes.length === 0) return {refused: 'nothing to recover: every check holds'};
+	const {target, nowMs} = situation;
+	const plan: Plan = {
+		operation: 'recover',
+		title: `recover ${target.name}: ${plans.length} operation(s)`,
+		tier: 3,
+		confirmWord: target.name,
+		targets: plans.flatMap(each => each.targets),
+		excluded: plans.flatMap(each => each.excluded),
+		steps,
+		warnings: [...notes, ...plans.flatMap(each => each.warnings)],
+		inverse: null,
+	};
+	const scripts = new Set(steps.flatMap(step => (step.kind === 'wait' ? [] : [step.script])));
+	return {plan, parts, scripts, nowMs};
+}
+
+/** Walks the checks; mends what does not hold, inside what was shown; stops at the first thing outside it. */
+export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools: RunTools): Promise<RunOutcome> {
+	const say = (index: number, state: 'running' | 'done' | 'failed' | 'skipped', words: string) =>
+		tools.emit({type: 'step', index, state, words, at: tools.clock()});
+	const end = async (outcome: RunOutcome, words: string) => {
+		await tools.outcome(words, outcome === 'done' ? 'ok' : 'critical');
+		tools.emit({type: 'ended', outcome, words, at: tools.clock()});
+		return outcome;
+	};
+	for (const {check, from, count} of parts) {
+		const skipRest = () => {
+			for (let index = from + 1; index < from + count; index++) say(index, 'skipped', 'not needed');
+		};
+		say(from, 'running', check.says);
+		// Each round mends one thing; as many rounds as there were things to mend, and one to see that all is well.
+		for (let round = 0; ; round++) {
+			if (tools.signal.aborted) return end('cancelled', 'stopped by the operator');
+			await tools.look(check.looks);
+			const verdict = check.holds(tools.situation());
+			if (verdict.state === 'met') {
+				if (round === 0) skipRest();
+				say(from, 'done', verdict.words);
+				break;
+			}
+			if (verdict.state === 'failed' || round > count) {
+				say(from, 'failed', verdict.words);
+				return end('failed', `${check.says}: ${verdict.words}`);
+			}
+			const next = check.plans({...tools.situation(), nowMs})[0];
+			if (!next || isRefusal(next)) {
+				const why = next ? next.refused : verdict.words;
+				say(from, 'failed', why);
+				return end('refused', `${check.says}: ${why}`);
+			}
+			const strange = next.steps.find(step => step.kind !== 'wait' && !scripts.has(step.script));
+			if (strange) {
+				say(from, 'failed', 'the plan changed since it was confirmed');
+				return end(
+					'refused',
+					`${check.says}: "${strange.says}" is not what was confirmed; look at it and confirm again`,
+				);
+			}
+			const outcome = await runPlan(next, {...tools, emit: event => tools.emit(moved(event, next, plan, from, count))});
+			if (outcome !== 'done') {
+				say(from, 'failed', `${next.title}: ${outcome}`);
+				return end(outcome, `${next.title}: ${outcome}`);
+			}
+		}
+	}
+	return end('done', `${plan.title}: every check holds`);
+}
+
+/** An inner plan's events, at the place where its steps stand in the recovery's list. */
+function moved(event: RunEvent, inner: Plan, outer: Plan, from: number, count: number): RunEvent {
+	if (event.type === 'ended') return {type: 'output', index: from, text: event.words, at: event.at};
+	const step = inner.steps[event.index];
+	const script = step && step.kind !== 'wait' ? step.script : null;
+	const at = outer.steps.findIndex(
+		(each, index) =>
+			index > from &&
+			index < from + count &&
+			(script !== null
+				? each.kind !== 'wait' && each.script === script
+				: each.kind === 'wait' && each.id === step?.id && each.says === step.says),
+	);
+	return {...event, index: at < 0 ? from : at};
+}

@@ -1,0 +1,229 @@
+import {bad, describe, type Failure, good, type Outcome} from '../outcome.ts';
+import type {Answer, LaneName} from '../probes/probe.ts';
+import {type Lane, type Limits, laneCommand, openLane} from './lane.ts';
+import type {Transport} from './transport.ts';
+
+/**
+ * A host and the routes to it, best first. Looks and acts go to the working route; when that stops answering the next is
+ * tried, and a better one is taken back once it has answered for a while. An act is never sent twice: when its route is
+ * lost under it, its outcome is unknown and only a look can tell.
+ */
+export type Host = {
+	/** A look. Goes over whichever route works. */
+	ask(lane: LaneName, script: string, limits: Limits): Promise<Outcome<Answer>>;
+	/** A look at the hypervisor that the host lies behind; `cancelled` where there is none. */
+	askOuter(script: string, limits: Limits): Promise<Outcome<Answer>>;
+	/** A program with input, for files sent to the host. */
+	send(script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>>;
+	readonly status: HostStatus;
+	close(): void;
+};
+
+export type HostStatus = {
+	readonly state: 'connecting' | 'up' | 'down';
+	readonly label: string;
+	readonly since: number;
+	readonly passedOver: readonly {readonly label: string; readonly reason: string; readonly at: number}[];
+};
+
+export type HostOptions = {
+	readonly routes: readonly {readonly transport: Transport; readonly outer: Transport | null}[];
+	readonly onStatus: (status: HostStatus) => void;
+	/** How long one route may take to say hello. */
+	readonly helloMs?: number;
+	/** How often a better route is knocked on, and how many good answers take it back. */
+	readonly retryMs?: number;
+	readonly clock?: () => number;
+};
+
+const HELLO = 'echo relight';
+const RETURN_AFTER = 3;
+
+export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, clock = Date.now}: HostOptions): Host {
+	let closed = false;
+	let working: number | null = null;
+	let finding: Promise<number | null> | null = null;
+	let restUntil = 0;
+	let outer: Lane | null = null;
+	const lanes = new Map<LaneName, Lane>();
+	const first = routes[0];
+	if (!first) throw new Error('a host needs a route');
+	let status: HostStatus = {state: 'connecting', label: first.transport.label, since: clock(), passedOver: []};
+
+	function tell(next: Partial<HostStatus>) {
+		const changed = next.state !== undefined && (next.state !== status.state || next.label !== status.label);
+		status = {...status, ...next, since: changed ? clock() : status.since};
+		onStatus(status);
+	}
+
+	function passOver(index: number, failure: Failure) {
+		const label = routes[index]?.transport.label ?? '';
+		const entry = {label, reason: describe(failure), at: clock()};
+		tell({passedOver: [...status.passedOver.filter(each => each.label !== label), entry]});
+	}
+
+	/** One question on a shell of its own: the cheapest proof that a route works from end to end. */
+	async function hello(index: number): Promise<Outcome<Answer>> {
+		const route = routes[index];
+		if (!route) return bad({kind: 'cancelled'});
+		const lane = openLane(route.transport, clock);
+		const outcome = await lane.request(HELLO, {limitMs: helloMs, capBytes: 4_096});
+		lane.close();
+		if (!outcome.ok || outcome.value.stdout.trim() === 'relight') return outcome;
+		return bad({kind: 'unreachable', phase: 'start', detail: 'the shell there does not answer as one'});
+	}
+
+	async function find(): Promise<number | null> {
+		if (working === null && status.state !== 'down') tell({state: 'connecting'});
+		for (const [index, route] of routes.entries()) {
+			if (closed) return null;
+			const outcome = await hello(index);
+			if (closed) return null;
+			if (outcome.ok) {
+				take(index);
+				return index;
+			}
+			route.transport.close();
+			passOver(index, outcome.failure);
+		}
+		working = null;
+		restUntil = clock() + 2_000;
+		tell({state: 'down', label: first?.transport.label ?? ''});
+		return null;
+	}
+
+	function take(index: number) {
+		if (working !== index) dropLanes();
+		working = index;
+		const label = routes[index]?.transport.label ?? '';
+		tell({
+			state: 'up',
+			label,
+			passedOver: status.passedOver.filter(
+				each => routes.findIndex(route => route.transport.label === each.label) < index,
+			),
+		});
+	}
+
+	function dropLanes() {
+		for (const lane of lanes.values()) lane.close();
+		lanes.clear();
+	}
+
+	async function route(): Promise<number | null> {
+		if (working !== null) return working;
+		if (clock() < restUntil) return null;
+		finding ??= find().finally(() => {
+			finding = null;
+		});
+		return finding;
+	}
+
+	/** After a failure that may be the route's fault: does it still say hello? If not, look for another. */
+	function doubt(index: number) {
+		if (working !== index || finding) return;
+		finding = (async () => {
+			const outcome = await hello(index);
+			if (closed || outcome.ok || working !== index) return working;
+			working = null;
+			dropLanes();
+			routes[index]?.transport.close();
+			passOver(index, outcome.failure);
+			return find();
+		})().finally(() => {
+			finding = null;
+		});
+	}
+
+	/** A better route is taken back only after several good answers in a row, so that a flapping link does not flap us. */
+	let goodAnswers = 0;
+	const returning = setInterval(async () => {
+		if (closed || working === null || working === 0 || finding) return;
+		const outcome = await hello(0);
+		if (closed || working === null || working === 0) return;
+		if (!outcome.ok) {
+			routes[0]?.transport.close();
+			goodAnswers = 0;
+			return passOver(0, outcome.failure);
+		}
+		if (++goodAnswers >= RETURN_AFTER) {
+			goodAnswers = 0;
+			take(0);
+		}
+	}, retryMs);
+	returning.unref();
+
+	const nowhere = () =>
+		bad(
+			status.passedOver.at(-1)
+				? {
+						kind: 'unreachable',
+						phase: 'connect',
+						detail: status.passedOver.map(each => `${each.label}: ${each.reason}`).join('; '),
+					}
+				: {kind: 'cancelled'},
+		);
+
+	return {
+		async ask(name, script, limits) {
+			const index = await route();
+			if (index === null || closed) return nowhere();
+			const transport = routes[index]?.transport;
+			if (!transport) return nowhere();
+			const lane = lanes.get(name) ?? openLane(transport, clock);
+			lanes.set(name, lane);
+			const outcome = await lane.request(script, limits);
+			if (!outcome.ok && ['unreachable', 'lost', 'timeout'].includes(outcome.failure.kind)) doubt(index);
+			return outcome;
+		},
+		async askOuter(script, limits) {
+			const far = routes.find(each => each.outer)?.outer;
+			if (!far) return bad({kind: 'cancelled'});
+			outer ??= openLane(far, clock);
+			return outer.request(script, limits);
+		},
+		async send(script, input, limitMs) {
+			const index = await route();
+			const transport = index === null ? null : routes[index]?.transport;
+			if (!transport) return nowhere();
+			return sendTo(transport, script, input, limitMs);
+		},
+		get status() {
+			return status;
+		},
+		close() {
+			closed = true;
+			clearInterval(returning);
+			dropLanes();
+			outer?.close();
+			for (const {transport} of routes) transport.close();
+		},
+	};
+}
+
+async function sendTo(transport: Transport, script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>> {
+	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], limitMs);
+	if (!opened.ok) return opened;
+	const channel = opened.value;
+	const out: Buffer[] = [];
+	const err: Buffer[] = [];
+	channel.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+	channel.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+	channel.stdin.end(input);
+	let timer: NodeJS.Timeout | undefined;
+	const limit = new Promise<null>(resolve => {
+		timer = setTimeout(() => resolve(null), limitMs);
+	});
+	const end = await Promise.race([channel.ended, limit]);
+	clearTimeout(timer);
+	if (!end) {
+		channel.abandon();
+		return bad({kind: 'timeout', afterMs: limitMs});
+	}
+	if (end.kind === 'lost') return bad({kind: 'lost', detail: end.detail});
+	if (end.kind === 'signal') return bad({kind: 'killed', signal: end.signal});
+	// A local program's pipes may still hold its last words when it has ended.
+	await new Promise(resolve => setTimeout(resolve, 20));
+	const bytes = Buffer.concat(out);
+	return good({status: end.code, stdout: bytes.toString(), stderr: Buffer.concat(err).toString(), bytes});
+}

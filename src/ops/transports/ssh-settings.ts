@@ -1,0 +1,97 @@
+import type {RouteConfig} from '../target.ts';
+import {localTransport} from './local.ts';
+import {SYSTEM_ENVIRONMENT} from './transport.ts';
+
+/** Where and as whom to connect, as `ssh -G` resolves an alias, or as the words say where there is no ssh client. */
+export type SshSettings = {
+	readonly host: string;
+	/** Name under which the key stands in known_hosts. */
+	readonly keyName: string;
+	readonly port: number;
+	readonly user: string;
+	readonly identityFiles: readonly string[];
+	readonly knownHostsFiles: readonly string[];
+	readonly agent: string | null;
+};
+
+/** What the operator's own login gives. Read once in `bin`, passed as a value. */
+export type Operator = {readonly user: string; readonly home: string; readonly agent: string | null};
+
+export function splitDestination(destination: string): {user: string | null; host: string; port: number | null} {
+	const at = destination.lastIndexOf('@');
+	const user = at < 0 ? null : destination.slice(0, at);
+	const rest = destination.slice(at + 1);
+	const bracketed = /^\[([^\]]+)\](?::(\d+))?$/.exec(rest);
+	if (bracketed) return {user, host: bracketed[1] ?? '', port: bracketed[2] ? Number(bracketed[2]) : null};
+	const plain = /^([^:]+):(\d+)$/.exec(rest);
+	return plain ? {user, host: plain[1] ?? '', port: Number(plain[2])} : {user, host: rest, port: null};
+}
+
+/** `text` is what `ssh -G` printed, or '' without a client. What the configuration says explicitly wins. */
+export function readSettings(route: RouteConfig, text: string, operator: Operator): SshSettings {
+	const {user, host, port} = splitDestination(route.ssh ?? '');
+	const values = new Map<string, string[]>();
+	for (const line of text.split('\n')) {
+		const cut = line.indexOf(' ');
+		if (cut < 0) continue;
+		const key = line.slice(0, cut).toLowerCase();
+		values.set(key, [...(values.get(key) ?? []), line.slice(cut + 1).trim()]);
+	}
+	const first = (key: string) => values.get(key)?.[0];
+	const home = (path: string) => (path.startsWith('~/') ? `${operator.home}${path.slice(1)}` : path);
+	const defaults = ['id_ed25519', 'id_ecdsa', 'id_rsa'].map(name => `${operator.home}/.ssh/${name}`);
+	const files = values.get('identityfile')?.map(home) ?? defaults;
+	const known = (first('userknownhostsfile') ?? '~/.ssh/known_hosts').split(/\s+/).map(home);
+	const agent = first('identityagent');
+	const hostname = first('hostname') ?? host;
+	const alias = first('hostkeyalias');
+	return {
+		host: hostname,
+		keyName: alias && alias !== 'none' ? alias : hostname,
+		port: port ?? Number(first('port') ?? 22),
+		user: user ?? first('user') ?? operator.user,
+		identityFiles: route.identityFile ? [home(route.identityFile)] : files,
+		knownHostsFiles: route.knownHostsFile ? [home(route.knownHostsFile)] : [...known, '/etc/ssh/ssh_known_hosts'],
+		agent: agent && !['SSH_AUTH_SOCK', 'none'].includes(agent) ? home(agent) : agent === 'none' ? null : operator.agent,
+	};
+}
+
+/** Asks `ssh -G`; a slow home directory is no answer, and the destination stands as written. */
+export async function resolveSettings(route: RouteConfig, operator: Operator): Promise<SshSettings> {
+	const {host} = splitDestination(route.ssh ?? '');
+	const text = await readByChild(['env', `HOME=${operator.home}`, 'ssh', '-G', '--', host], 2_000);
+	return readSettings(route, text?.toString() ?? (await withoutClient(host, operator)), operator);
+}
+
+/** The same lines from ~/.ssh/config by a parser, where no client is installed. */
+async function withoutClient(host: string, operator: Operator): Promise<string> {
+	const text = await readByChild(['cat', `${operator.home}/.ssh/config`], 2_000);
+	if (!text) return '';
+	const {default: SSHConfig} = await import('ssh-config');
+	const entries = Object.entries(SSHConfig.parse(text.toString()).compute(host));
+	return entries.flatMap(([key, value]) => [value].flat().map(each => `${key.toLowerCase()} ${each}`)).join('\n');
+}
+
+/** Reads through a child, since the operator's home may be a mount that hangs. null: no answer or not there. */
+export async function readByChild(command: readonly string[], limitMs: number): Promise<Buffer | null> {
+	const opened = await localTransport(SYSTEM_ENVIRONMENT).open(command, limitMs);
+	if (!opened.ok) return null;
+	const channel = opened.value;
+	channel.stdin.end();
+	channel.stderr.resume();
+	const chunks: Buffer[] = [];
+	channel.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+	const drained = new Promise<void>(resolve => channel.stdout.once('close', () => resolve()));
+	let timer: NodeJS.Timeout | undefined;
+	const limit = new Promise<null>(resolve => {
+		timer = setTimeout(() => resolve(null), limitMs);
+	});
+	const end = await Promise.race([channel.ended, limit]);
+	clearTimeout(timer);
+	if (!end) {
+		channel.abandon();
+		return null;
+	}
+	await Promise.race([drained, new Promise(resolve => setTimeout(resolve, 200))]);
+	return end.kind === 'exit' && end.code === 0 ? Buffer.concat(chunks) : null;
+}

@@ -1,0 +1,256 @@
+import {readFile} from 'node:fs/promises';
+import {type Facts, NO_FACTS} from '../ops/facts.ts';
+import type {Plan, RunEvent, RunOutcome, Situation} from '../ops/operations/operation.ts';
+import {type RunTools, runPlan} from '../ops/operations/run.ts';
+import type {ProbeId} from '../ops/probes/probe.ts';
+import {type Recovery, runRecovery} from '../ops/runbook/run-recovery.ts';
+import type {Target} from '../ops/target.ts';
+import type {Host, HostStatus} from '../ops/transports/host.ts';
+import {type AlertMemory, judgeAlerts} from './alerts.ts';
+import {hintsOf} from './hints.ts';
+import {appendHistory} from './history.ts';
+import type {Journal} from './journal.ts';
+import {type Catalogue, createPoller, type Poller} from './poller.ts';
+import type {JournalEntry, OperationState} from './state.ts';
+import type {ConsoleStore} from './store.ts';
+
+export type EngineOptions = {
+	readonly store: ConsoleStore;
+	readonly target: Target;
+	readonly probes: Catalogue;
+	readonly journal: Journal;
+	openHost(onStatus: (status: HostStatus) => void): Host;
+	readonly clock: () => number;
+	/** false while the terminal takes no more: what is not drawn need not be published. */
+	mayPublish?(): boolean;
+	/** Processes whose rows are on screen. */
+	visiblePids?(): readonly number[];
+};
+
+/** What makes the console live: looks into facts, facts into the store, plans into acts and the journal. */
+export type Engine = {
+	readonly host: Host;
+	readonly poller: Poller;
+	situation(): Situation;
+	look(probes: readonly ProbeId[]): Promise<void>;
+	/** Runs one plan at a time; refuses when another runs. `onEvent` besides what goes to store and journal. */
+	run(work: Plan | Recovery, onEvent?: (event: RunEvent) => void): Promise<RunOutcome>;
+	abort(): void;
+	note(entry: Omit<JournalEntry, 'at'>): void;
+	acknowledge(alertId: string | 'all'): void;
+	start(): void;
+	stop(): Promise<void>;
+};
+
+const TICK_MS = 1_000;
+/** A console left open for days must not stay armed. */
+const DISARM_MS = 30 * 60_000;
+const JOURNAL_TAIL = 500;
+const OUTPUT_TAIL = 200;
+
+export function createEngine(options: EngineOptions): Engine {
+	const {store, target, journal, clock} = options;
+	let facts: Facts = NO_FACTS;
+	let memory: AlertMemory = new Map();
+	const acknowledged = new Set<string>();
+	let work = 0;
+	let running: AbortController | null = null;
+	let flushing: NodeJS.Immediate | null = null;
+	const raised = new Set<string>();
+
+	const host = options.openHost(status => {
+		const before = store.getState().route;
+		store.setState({route: status});
+		if (status.state !== before.state || status.label !== before.label) {
+			const why = status.passedOver.map(each => `${each.label}: ${each.reason}`).join('; ');
+			note({
+				kind: 'route',
+				level: status.state === 'up' ? 'ok' : 'warning',
+				words: `route ${status.state}: ${status.label}${why ? ` (${why})` : ''}`,
+				command: null,
+			});
+		}
+	});
+
+	const poller = createPoller({
+		target,
+		probes: options.probes,
+		ask: (lane, script, limits) => host.ask(lane, script, limits),
+		askOuter: (_lane, script, limits) => host.askOuter(script, limits),
+		wants: id => id !== 'guest' || host.status.passedOver.length > 0 || host.status.state === 'down',
+		hints: () => hintsOf({...store.getState(), facts}, options.visiblePids?.() ?? [], clock()),
+		facts: () => facts,
+		onFacts(next, id) {
+			facts = next;
+			if (id === 'gpus' && next.gpus?.last && !next.gpus.failing) {
+				store.setState(state => ({history: appendHistory(state.history, next.gpus!.last!.value, next.gpus!.last!.at)}));
+			}
+			if (running) publishSoon();
+		},
+		onWork(change) {
+			work += change;
+		},
+		clock,
+	});
+
+	/** One commit for everything that came in: facts, clock, alerts. */
+	function publish() {
+		if (options.mayPublish && !options.mayPublish()) return;
+		const nowMs = clock();
+		const state = store.getState();
+		const judged = judgeAlerts({facts, target, nowMs, route: state.route}, memory, acknowledged);
+		memory = judged.memory;
+		for (const alert of judged.alerts) {
+			if (raised.has(alert.id)) continue;
+			raised.add(alert.id);
+			note({
+				kind: 'alert',
+				level: alert.level === 'critical' ? 'critical' : alert.level === 'warning' ? 'warning' : 'info',
+				words: alert.words,
+				command: null,
+			});
+		}
+		for (const id of raised) if (!judged.alerts.some(alert => alert.id === id)) raised.delete(id);
+		if (!state.session.readOnly && nowMs - state.session.lastKeyAt > DISARM_MS) {
+			store.setState({session: {...state.session, readOnly: true}});
+			note({kind: 'session', level: 'info', words: 'read-only after 30 min without a key', command: null});
+		}
+		const hint = state.view.hint && state.view.hint.until < nowMs ? null : state.view.hint;
+		store.setState({
+			facts,
+			nowMs,
+			alerts: judged.alerts,
+			work,
+			...(hint !== state.view.hint && {view: {...state.view, hint}}),
+			...(state.session.recording !== journal.state && {
+				session: {...store.getState().session, recording: journal.state},
+			}),
+		});
+	}
+
+	function publishSoon() {
+		flushing ??= setImmediate(() => {
+			flushing = null;
+			publish();
+		});
+	}
+
+	function note(entry: Omit<JournalEntry, 'at'>) {
+		const whole = {...entry, at: clock()};
+		journal.note(whole);
+		store.setState(state => ({journal: [...state.journal, whole].slice(-JOURNAL_TAIL)}));
+	}
+
+	async function keep(entry: Omit<JournalEntry, 'at'>): Promise<void> {
+		const whole = {...entry, at: clock()};
+		store.setState(state => ({journal: [...state.journal, whole].slice(-JOURNAL_TAIL)}));
+		await journal.write(whole);
+	}
+
+	const situation = (): Situation => ({target, facts, nowMs: clock(), ownPid: store.getState().session.ownPid});
+
+	function tools(signal: AbortSignal, emit: (event: RunEvent) => void): RunTools {
+		return {
+			host,
+			look: probes => poller.look(probes),
+			situation,
+			emit,
+			intend: (words, command) => keep({kind: 'intent', level: 'info', words, command}),
+			outcome: async (words, level) => {
+				try {
+					await keep({kind: 'outcome', level, words, command: null});
+				} catch {
+					// What was done is done; the badge in the header says that it is not on disk.
+				}
+			},
+			readFile: path => readFile(path),
+			signal,
+			clock,
+			pauseMs: 400,
+		};
+	}
+
+	const ticking = setInterval(publish, TICK_MS);
+
+	return {
+		host,
+		poller,
+		situation,
+		async look(probes) {
+			await poller.look(probes);
+			publish();
+		},
+		async run(asked, onEvent) {
+			if (running) return 'refused';
+			running = new AbortController();
+			const plan = 'plan' in asked ? asked.plan : asked;
+			store.setState({operation: started(plan, clock())});
+			const emit = (event: RunEvent) => {
+				store.setState(state => ({operation: advance(state.operation, event)}));
+				onEvent?.(event);
+				publishSoon();
+			};
+			const kit = tools(running.signal, emit);
+			try {
+				await keep({kind: 'intent', level: 'info', words: `${plan.title} (${plan.operation})`, command: null});
+				return await ('plan' in asked ? runRecovery(asked, kit) : runPlan(plan, kit));
+			} catch (error) {
+				emit({type: 'ended', outcome: 'failed', words: (error as Error).message, at: clock()});
+				return 'failed';
+			} finally {
+				running = null;
+				publishSoon();
+			}
+		},
+		abort: () => running?.abort(),
+		note,
+		acknowledge(alertId) {
+			for (const alert of store.getState().alerts)
+				if (alertId === 'all' || alert.id === alertId) acknowledged.add(alert.id);
+			publish();
+		},
+		start() {
+			poller.start();
+			publish();
+		},
+		async stop() {
+			clearInterval(ticking);
+			if (flushing) clearImmediate(flushing);
+			poller.stop();
+			host.close();
+			await journal.close();
+		},
+	};
+}
+
+const started = (plan: Plan, at: number): OperationState => ({
+	phase: 'running',
+	plan,
+	startedAt: at,
+	output: [],
+	steps: plan.steps.map(() => ({state: 'pending', words: '', startedAt: null, endedAt: null})),
+});
+
+/** What the runner told, folded into what the operations pane shows. Pure. */
+export function advance(operation: OperationState, event: RunEvent): OperationState {
+	if (operation.phase !== 'running') return operation;
+	if (event.type === 'ended') {
+		return {
+			phase: 'idle',
+			last: {operation: operation.plan.operation, outcome: event.outcome, words: event.words, at: event.at},
+		};
+	}
+	if (event.type === 'output')
+		return {...operation, output: [...operation.output, ...event.text.split('\n')].slice(-OUTPUT_TAIL)};
+	const steps = operation.steps.map((step, index) => {
+		if (index !== event.index) return step;
+		const ended = event.state !== 'running' && event.state !== 'pending';
+		return {
+			state: event.state,
+			words: event.words,
+			startedAt: step.startedAt ?? event.at,
+			endedAt: ended ? event.at : null,
+		};
+	});
+	return {...operation, steps};
+}

@@ -1,0 +1,101 @@
+import {constants} from 'node:fs';
+import {type FileHandle, mkdir, open} from 'node:fs/promises';
+import {join} from 'node:path';
+import {redact} from '../ops/redact.ts';
+import type {JournalEntry} from './state.ts';
+
+/**
+ * The journal tells what was asked for and what came of it, never what is true now. One NDJSON file per host and day,
+ * appended; an intent is on disk before its act. A torn last line (kill -9, full disk) is left as it is: readers skip it.
+ */
+export type Journal = {
+	/** Resolves when the entry is on disk. Rejects when it cannot be: then nothing may be done. */
+	write(entry: JournalEntry): Promise<void>;
+	/** Not worth waiting for: alerts, routes, outcomes. */
+	note(entry: JournalEntry): void;
+	readonly path: string;
+	readonly state: 'ok' | 'off' | 'failing';
+	close(): Promise<void>;
+};
+
+export async function openJournal(
+	directory: string,
+	host: string,
+	operator: string,
+	clock: () => number,
+): Promise<Journal> {
+	await mkdir(directory, {recursive: true, mode: 0o700});
+	let state: Journal['state'] = 'ok';
+	let day = '';
+	let handle: FileHandle | null = null;
+	let path = pathOf(directory, host, clock());
+	let queue: Promise<unknown> = Promise.resolve();
+
+	async function append(entry: JournalEntry, durable: boolean): Promise<void> {
+		const today = dayOf(entry.at);
+		if (today !== day || !handle) {
+			await handle?.close();
+			path = pathOf(directory, host, entry.at);
+			handle = await open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, 0o600);
+			day = today;
+		}
+		const line = JSON.stringify({
+			...entry,
+			operator,
+			at: new Date(entry.at).toISOString(),
+			words: redact(entry.words),
+			command: entry.command === null ? null : redact(entry.command),
+		});
+		await handle.appendFile(`${line}\n`);
+		if (durable) await handle.sync();
+	}
+
+	function enqueue(entry: JournalEntry, durable: boolean): Promise<void> {
+		const done = queue
+			.then(() => append(entry, durable))
+			.then(
+				() => {
+					state = 'ok';
+				},
+				error => {
+					state = 'failing';
+					throw error;
+				},
+			);
+		queue = done.catch(() => {});
+		return done;
+	}
+
+	return {
+		write: entry => enqueue(entry, true),
+		note(entry) {
+			enqueue(entry, false).catch(() => {});
+		},
+		get path() {
+			return path;
+		},
+		get state() {
+			return state;
+		},
+		async close() {
+			await queue;
+			await handle?.close();
+		},
+	};
+}
+
+/** For commands that only look. */
+export const noJournal: Journal = {
+	write: async () => {
+		throw new Error('no journal is open');
+	},
+	note() {},
+	path: '',
+	state: 'off',
+	close: async () => {},
+};
+
+const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
+
+const pathOf = (directory: string, host: string, at: number) =>
+	join(directory, `${host.replace(/[^A-Za-z0-9_.-]/g, '_')}-${dayOf(at)}.ndjson`);

@@ -1,0 +1,155 @@
+import {createServer} from 'node:net';
+import {afterEach, expect, test} from 'vitest';
+import {type Lane, openLane} from '../../../src/ops/transports/lane.ts';
+import {readError, sshTransport} from '../../../src/ops/transports/ssh.ts';
+import {SYSTEM_ENVIRONMENT, type Transport} from '../../../src/ops/transports/transport.ts';
+import {OPERATOR, startSshServer, type TestServer} from '../../support/ssh-server.ts';
+
+const LIMITS = {limitMs: 5_000, capBytes: 4 * 1024 * 1024};
+const servers: TestServer[] = [];
+const transports: Transport[] = [];
+const lanes: Lane[] = [];
+
+afterEach(() => {
+	for (const lane of lanes.splice(0)) lane.close();
+	for (const transport of transports.splice(0)) transport.close();
+	for (const server of servers.splice(0)) server.close();
+});
+
+async function connect(options: Parameters<typeof startSshServer>[0] = {}) {
+	const server = await startSshServer(options);
+	servers.push(server);
+	const transport = sshTransport(server.route, SYSTEM_ENVIRONMENT, OPERATOR);
+	transports.push(transport);
+	const lane = openLane(transport);
+	lanes.push(lane);
+	return {server, transport, lane};
+}
+
+test('a lane over ssh answers like a local one', async () => {
+	const {lane} = await connect();
+	const outcome = await lane.request(`echo "$LC_ALL \${MOTD-clean}"; echo 'it'"'"'s' >&2; exit 3`, LIMITS);
+	expect(
+		outcome.ok && {status: outcome.value.status, stdout: outcome.value.stdout, stderr: outcome.value.stderr},
+	).toEqual({status: 3, stdout: 'C clean\n', stderr: "it's\n"});
+});
+
+test('a megabyte comes whole over ssh', async () => {
+	const {lane} = await connect();
+	const outcome = await lane.request('head -c 1000000 /dev/zero', LIMITS);
+	expect(outcome.ok && outcome.value.bytes.equals(Buffer.alloc(1_000_000))).toBe(true);
+});
+
+test('an unknown host key is refused with its fingerprint and nothing is sent', async () => {
+	const {lane, server} = await connect({hostKeyIn: 'unknown'});
+	const outcome = await lane.request('echo x', LIMITS);
+	expect(outcome).toEqual({
+		ok: false,
+		failure: {
+			kind: 'denied',
+			detail: expect.stringMatching(/^host key of 127\.0\.0\.1 port \d+ is not in known_hosts \(ssh-ed25519 SHA256:/),
+		},
+	});
+	expect(server.sessions()).toBe(0);
+});
+
+test('a changed host key is refused', async () => {
+	const {lane} = await connect({hostKeyIn: 'changed'});
+	const outcome = await lane.request('echo x', LIMITS);
+	expect(!outcome.ok && outcome.failure.kind === 'denied' && outcome.failure.detail).toMatch(
+		/is changed \(now ssh-ed25519 SHA256:.*nothing was sent$/,
+	);
+});
+
+test('a far end that never opens the session costs its limit, which started before the channel', async () => {
+	const {lane, server} = await connect();
+	await lane.request('echo warm', LIMITS);
+	server.mood = 'no sessions';
+	const second = openLane(transports[0]!);
+	lanes.push(second);
+	const outcome = await second.request('echo x', {...LIMITS, limitMs: 600});
+	expect(!outcome.ok && outcome.failure).toMatchObject({kind: 'unreachable', phase: 'channel'});
+	expect(await lane.request('echo the open lane goes on', LIMITS)).toMatchObject({ok: true});
+});
+
+test('a connection that drops under a command is an unknown outcome', async () => {
+	const {lane, server} = await connect();
+	await lane.request('echo warm', LIMITS);
+	server.mood = 'drop on exec';
+	const second = openLane(transports[0]!);
+	lanes.push(second);
+	const outcome = await second.request('touch /nonexistent/x', LIMITS);
+	expect(!outcome.ok && outcome.failure.kind).toBe('lost');
+});
+
+test('nobody listens: refused, told apart from a port that is open and silent', async () => {
+	const {server, transport} = await connect();
+	server.close();
+	const refused = await transport.open(['true'], 2_000);
+	expect(!refused.ok && refused.failure).toMatchObject({kind: 'unreachable', phase: 'refused'});
+
+	const mute = createServer(() => {});
+	await new Promise<void>(resolve => mute.listen(0, '127.0.0.1', resolve));
+	const {port} = mute.address() as {port: number};
+	const silent = sshTransport({...server.route, ssh: `tester@127.0.0.1:${port}`}, SYSTEM_ENVIRONMENT, OPERATOR);
+	transports.push(silent);
+	const outcome = await silent.open(['true'], 700);
+	expect(!outcome.ok && outcome.failure).toMatchObject({kind: 'unreachable', phase: 'handshake'});
+	mute.close();
+});
+
+test('no more than eight channels, however many are asked for', async () => {
+	const {transport, server} = await connect();
+	const opened = await Promise.all(Array.from({length: 12}, () => transport.open(['sleep', '5'], 3_000)));
+	expect(opened.filter(each => each.ok).length).toBe(8);
+	expect(server.sessions()).toBe(8);
+	for (const each of opened) if (each.ok) each.value.abandon();
+});
+
+/** Case: three endings that look alike to careless callers. */
+test.each([
+	['a success', 'exit 0', {kind: 'exit', code: 0}],
+	['a failure', 'exit 3', {kind: 'exit', code: 3}],
+	['a death by signal', 'kill -9 $$', {kind: 'signal', signal: 'SIGKILL'}],
+])('%s is told apart', async (_name, script, end) => {
+	const {transport} = await connect();
+	const opened = await transport.open(['/bin/sh', '-c', script], 3_000);
+	if (!opened.ok) throw new Error(opened.failure.kind);
+	opened.value.stdout.resume();
+	expect(await opened.value.ended).toEqual(end);
+});
+
+test('a connection that ends without a status is lost, never a success', async () => {
+	const {transport, server} = await connect();
+	const opened = await transport.open(['/bin/sh', '-c', 'sleep 5'], 3_000);
+	if (!opened.ok) throw new Error(opened.failure.kind);
+	opened.value.stdout.resume();
+	server.close();
+	expect(await opened.value.ended).toEqual({kind: 'lost', detail: 'no exit status came'});
+});
+
+test.each([
+	[
+		{level: 'client-socket', code: 'ECONNREFUSED', message: 'connect ECONNREFUSED'},
+		{kind: 'unreachable', phase: 'refused'},
+	],
+	[
+		{level: 'client-timeout', message: 'Keepalive timeout'},
+		{kind: 'unreachable', phase: 'keepalive'},
+	],
+	[
+		{level: 'client-timeout', message: 'Timed out while waiting for handshake'},
+		{kind: 'unreachable', phase: 'handshake'},
+	],
+	[{level: 'client-authentication', message: 'All configured authentication methods failed'}, {kind: 'denied'}],
+	[
+		{code: 'ENOTFOUND', message: 'getaddrinfo ENOTFOUND gpu'},
+		{kind: 'unreachable', phase: 'name'},
+	],
+	[
+		{level: 'client-socket', code: 'EHOSTUNREACH', message: 'connect EHOSTUNREACH'},
+		{kind: 'unreachable', phase: 'connect'},
+	],
+])('the words of an error say how far the way was open: %o', (error, failure) => {
+	expect(readError(Object.assign(new Error(error.message), error))).toMatchObject(failure);
+});
