@@ -1,5 +1,5 @@
 import {describe} from '../ops/outcome.ts';
-import {bootVerdict, runState} from '../ops/probes/services.ts';
+import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type {Action} from './actions.ts';
 import {neighbour} from './selectors/row-keys.ts';
-import type {ConsoleState, Overlay, PaneId, ProcessSort, ViewState} from './state.ts';
+import type {ConsoleState, Overlay, ProcessSort, ViewState} from './state.ts';
 import {PANES, SIGNALS} from './state.ts';
 
 const SORTS: readonly ProcessSort[] = ['holders', 'cpu', 'memory', 'pid', 'name'];

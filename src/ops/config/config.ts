@@ -43,8 +43,10 @@ export const showTrouble = ({file, line, key, expected}: ConfigTrouble): string 
 
 function words(issue: z.core.$ZodIssue): string {
 	if (issue.code === 'unrecognized_keys') return 'no such setting';
-	if (issue.code === 'invalid_type')
-		return `expected ${issue.expected}${issue.input === undefined ? ', it is missing' : ''}`;
+	if (issue.code === 'invalid_type') {
+		const received = /received (\w+)$/.exec(issue.message)?.[1];
+		return `expected ${issue.expected}, ${received === 'undefined' ? 'it is missing' : `not ${received}`}`;
+	}
 	if (issue.code === 'invalid_union') return 'expected one of the forms the documentation shows';
 	return issue.message;
 }

@@ -1,6 +1,6 @@
 import {fresh} from '../facts.ts';
 import {idleFloorBytes} from '../probes/held-memory.ts';
-import {runState} from '../probes/services.ts';
+import {runState} from '../probes/service-verdicts.ts';
 import {claimsOf} from './claims.ts';
 import {type Operation, type PlanTarget, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';

@@ -1,5 +1,5 @@
 import {fresh} from '../facts.ts';
-import {bootVerdict, runState} from '../probes/services.ts';
+import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import {canaryScript} from '../server/http.ts';
 import type {ServerConfig} from '../target.ts';
 import {claimsOf} from './claims.ts';

@@ -1,6 +1,7 @@
 import {show} from '../command.ts';
 import {fresh} from '../facts.ts';
-import {bootVerdict, runState, type Service} from '../probes/services.ts';
+import {bootVerdict, runState} from '../probes/service-verdicts.ts';
+import type {Service} from '../probes/services.ts';
 import {endablePids} from './claims.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';
 

@@ -7,7 +7,7 @@ import type {Situation, Verdict} from '../operations/operation.ts';
 import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
 import {extractorPlan} from '../operations/run-extractor.ts';
 import {stopService} from '../operations/stop-service.ts';
-import {bootVerdict, runState} from '../probes/services.ts';
+import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Check} from './runbook.ts';
 
 /** The incident's recovery, in the order in which each step makes the next one possible. */

@@ -80,7 +80,8 @@ export function openLane(transport: Transport, clock: () => number = Date.now): 
 		if (closed) return bad({kind: 'cancelled'});
 		if (!channel) {
 			if (lastFailure && (clock() < restUntil || abandoned > 1)) return bad(lastFailure);
-			const opened = await within(transport.open(laneCommand(transport.environment), limits.limitMs), limits.limitMs);
+			const opening = transport.open(laneCommand(transport.environment), limits.limitMs);
+			const opened = await within(opening, limits.limitMs + 250);
 			if (!opened) return drop({kind: 'unreachable', phase: 'channel', detail: `no channel in ${limits.limitMs} ms`});
 			if (!opened.ok) return drop(opened.failure);
 			if (closed) {

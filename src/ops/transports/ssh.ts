@@ -136,7 +136,7 @@ function openChannel(
 				bad({
 					kind: 'unreachable',
 					phase: 'channel',
-					detail: `connected, but no session in ${limitMs} ms: sshd is frozen`,
+					detail: 'connected, but it opens no session: sshd is frozen',
 				}),
 			);
 		}, limitMs);
