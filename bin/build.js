@@ -16,6 +16,8 @@ await build({
 	platform: 'node',
 	target: 'node20',
 	minify: true,
+	keepNames: true,
+	sourcemap: false,
 	external: ['ssh2'],
 	define: {'process.env.NODE_ENV': '"production"', 'process.env["DEV"]': '"false"'},
 	alias: {'react-devtools-core': './bin/no-devtools.js'},

@@ -33,6 +33,7 @@ export async function drill([name = 'incident', ...rest]: readonly string[], opt
 	const attended = process.stdin.isTTY && process.stdout.isTTY && !options.unattended && !options.json;
 	const {buildBox} = await import('../src/ops/drill/box.ts');
 	const build = () => buildBox({scenario, seed, program: [process.execPath, process.argv[1] ?? '']});
+	if (options.box) return keepBox(await build());
 	if (attended) return (await import('./console.ts')).openDrill(build);
 	const box = await build();
 	const end = async (code: number) => {
@@ -45,6 +46,16 @@ export async function drill([name = 'incident', ...rest]: readonly string[], opt
 	} finally {
 		await box.close();
 	}
+}
+
+/** A box for `relight --config …` and the other commands, until the first signal or the end of its input. */
+async function keepBox(box: Box): Promise<number> {
+	process.stdout.write(`box in ${box.directory}\nrelight --config ${box.configFile}\n`);
+	await new Promise<void>(resolve => {
+		for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+	});
+	await box.close();
+	return 0;
 }
 
 type StepLine = {readonly id: string; readonly state: string; readonly seconds: number};

@@ -14,6 +14,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   --config FILE    instead of ./relight.yaml and $XDG_CONFIG_HOME/relight/config.yaml
   --read-only      the console starts unable to act (W leaves)
   --unattended     drill: the whole recovery without a screen      --seed N   drill: another box
+  --box            drill: keep a box standing for other commands, and say how to reach it
   --on ARGUMENT    run: what to act on (a unit name)               --json     machine-readable, on stdout alone
   --help  --version
 
@@ -27,6 +28,7 @@ const OPTIONS = {
 	seed: {type: 'string'},
 	on: {type: 'string'},
 	json: {type: 'boolean'},
+	box: {type: 'boolean'},
 	'dry-run': {type: 'boolean'},
 	yes: {type: 'boolean'},
 	help: {type: 'boolean', short: 'h'},

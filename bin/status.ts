@@ -1,6 +1,6 @@
 import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
-import {selectHeadline} from '../src/state/selectors/headline.ts';
+import {statusLines as selectHeadline} from '../src/ui/plain.ts';
 import type {ConsoleState} from '../src/state/state.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget} from './configuration.ts';

@@ -1,4 +1,5 @@
 import {describe} from '../ops/outcome.ts';
+import type {Mount} from '../ops/probes/mounts.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
 
@@ -237,18 +238,33 @@ function hungMounts({facts}: Seen) {
 		.map(mount => ({subject: mount.path, words: `${mount.path} does not answer`}));
 }
 
-function badMounts({facts}: Seen) {
+/** A mount may be read-only on purpose; one that the work writes to may not. */
+function badMounts({facts, target}: Seen) {
 	const seen = facts.mounts?.last?.value;
+	const writes = [target.extraction?.output, target.server?.log, target.dump?.dir].filter(path => path !== undefined);
+	const written = new Set(writes.map(path => mountUnder(path, seen?.mounts ?? [])?.path));
 	const wrong = (seen?.mounts ?? []).filter(
 		mount =>
-			mount.unexpected !== null ||
-			mount.writable === 'emergency read-only' ||
-			(mount.expected && mount.writable !== 'yes'),
+			!mount.covered &&
+			(mount.unexpected !== null ||
+				mount.writable === 'emergency read-only' ||
+				(mount.writable !== 'yes' && written.has(mount.path))),
 	);
 	return [
 		...(seen?.missing ?? []).map(path => ({subject: path, words: `${path} is not mounted`})),
 		...wrong.map(mount => ({subject: mount.path, words: `${mount.path}: ${mount.unexpected ?? mount.writable}`})),
 	];
+}
+
+/** The mount a path lies on: the longest mount point that leads to it. */
+function mountUnder(path: string, mounts: readonly Mount[]): Mount | null {
+	const leading = mounts.filter(
+		mount => !mount.covered && (path === mount.path || path.startsWith(mount.path === '/' ? '/' : `${mount.path}/`)),
+	);
+	return leading.reduce<Mount | null>(
+		(best, mount) => (best && best.path.length >= mount.path.length ? best : mount),
+		null,
+	);
 }
 
 function fillingMounts({facts}: Seen) {

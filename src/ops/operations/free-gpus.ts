@@ -1,5 +1,5 @@
 import {fresh} from '../facts.ts';
-import {idleFloorBytes} from '../probes/held-memory.ts';
+import {memoryIsBack} from '../probes/held-memory.ts';
 import {runState} from '../probes/service-verdicts.ts';
 import {claimsOf} from './claims.ts';
 import {type Operation, type PlanTarget, refuse, type Situation, type Verdict} from './operation.ts';
@@ -103,16 +103,7 @@ function freed(targets: Ends, situation: Situation): Verdict {
 	);
 	if (held.length > 0) return {state: 'pending', words: `${held.length} still listed by the driver`};
 	const others = new Set(holders.holders.flatMap(holder => holder.memory.map(each => each.gpuUuid)));
-	const full = gpus.cards.filter(
-		card =>
-			!others.has(card.uuid) &&
-			!(
-				card.memoryUsedBytes.known &&
-				card.memoryTotalBytes.known &&
-				card.memoryUsedBytes.value < idleFloorBytes(card.memoryTotalBytes.value)
-			) &&
-			!card.sharedMemory,
-	);
+	const full = gpus.cards.filter(card => !others.has(card.uuid) && !memoryIsBack(card));
 	if (full.length > 0)
 		return {state: 'pending', words: `memory not yet back on card ${full.map(card => card.index).join(', ')}`};
 	return {state: 'met', words: `memory is free on ${gpus.cards.length - others.size} of ${gpus.cards.length} cards`};

@@ -1,5 +1,6 @@
 import {show} from '../command.ts';
 import {fresh} from '../facts.ts';
+import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Service} from '../probes/services.ts';
 import {endablePids} from './claims.ts';
@@ -34,6 +35,7 @@ export const stopService: Operation<{unit: string}> = {
 		if (!needsStopping(service)) return refuse(`${unit} is stopped and does not come back at boot`);
 		const boot = bootVerdict(service);
 		const running = runState(service) !== 'stopped';
+		const cards = cardsHeldBy(service.pids, facts);
 		return {
 			operation: 'stop-service',
 			title: `stop ${unit} and keep it from coming back at boot`,
@@ -81,7 +83,7 @@ export const stopService: Operation<{unit: string}> = {
 					says: 'until it is inactive, its processes are gone, its GPU memory is free and nothing wants it at boot',
 					looks: ['services', 'holders', 'gpus', 'processes'],
 					limitMs: (service.stopLimitMs ?? 300_000) + GRACE_MS,
-					until: situation => stopped(unit, new Set(service.pids), situation),
+					until: situation => stopped(unit, service.pids, cards, situation),
 				},
 			],
 			warnings: boot.comesBack === 'yes' ? boot.because.map(why => `comes back at boot: ${why}`) : [],
@@ -104,7 +106,7 @@ function confirmWord(unit: string): string {
 	);
 }
 
-function stopped(unit: string, pids: ReadonlySet<number>, {facts}: Situation): Verdict {
+function stopped(unit: string, pids: readonly number[], cards: ReadonlySet<string>, {facts}: Situation): Verdict {
 	const service = fresh(facts.services)?.units.find(each => each.unit === unit);
 	const holders = fresh(facts.holders);
 	if (!service || !holders) return {state: 'pending', words: 'waiting for a good look at services and GPU holders'};
@@ -117,13 +119,28 @@ function stopped(unit: string, pids: ReadonlySet<number>, {facts}: Situation): V
 	if (state !== 'stopped' && state !== 'stopped by force') return {state: 'pending', words: `${unit} is ${state}`};
 	if (service.pids.length > 0)
 		return {state: 'pending', words: `pid ${service.pids.join(', ')} still in its control group`};
-	const left = holders.holders.filter(holder => pids.has(holder.pid));
+	const left = holders.holders.filter(holder => pids.includes(holder.pid));
 	if (left.length > 0)
 		return {state: 'pending', words: `GPU memory still held by pid ${left.map(holder => holder.pid).join(', ')}`};
+	const memory = memoryBack(cards, facts);
+	if (memory) return {state: 'pending', words: memory};
 	const boot = bootVerdict(service);
 	if (boot.comesBack === 'yes')
 		return {state: 'failed', words: `stopped, but it comes back at boot: ${boot.because.join('; ')}`};
 	if (boot.comesBack === 'unknown')
 		return {state: 'failed', words: `stopped; whether it comes back at boot is unknown: ${boot.because}`};
 	return {state: 'met', words: `${unit} is ${state}, not wanted at boot, its GPU memory free`};
+}
+
+function cardsHeldBy(pids: readonly number[], facts: Situation['facts']): ReadonlySet<string> {
+	const mine = fresh(facts.holders)?.holders.filter(holder => pids.includes(holder.pid)) ?? [];
+	return new Set(mine.flatMap(holder => holder.memory.map(each => each.gpuUuid)));
+}
+
+/** Memory comes back only when the last address space is torn down: seconds to a minute after the process is gone. */
+function memoryBack(cards: ReadonlySet<string>, facts: Situation['facts']): string | null {
+	const gpus = fresh(facts.gpus);
+	if (!gpus) return 'waiting for a good look at the cards';
+	const full = gpus.cards.filter(card => cards.has(card.uuid) && !memoryIsBack(card));
+	return full.length > 0 ? `memory not yet back on card ${full.map(card => card.index).join(', ')}` : null;
 }

@@ -1,3 +1,13 @@
+import {quote} from '../command.ts';
+import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import {Complaint} from '../outcome.ts';
+import type {ExtractionConfig} from '../target.ts';
+import {capture} from './capture.ts';
+import {readDumps} from './dump-entries.ts';
+import {readRun} from './extraction-run.ts';
+import {filesToCheck, groupsToList, sampleNames, updateInventory} from './inventory.ts';
+import type {Answer, Probe, ProbeContext} from './probe.ts';
+
 /** The output tree and the run that fills it. Counts come from files, never from the highest index or a log. */
 export type ExtractionFacts = {
 	readonly inventory: Inventory | null;
@@ -5,6 +15,8 @@ export type ExtractionFacts = {
 	/** Entries of the dump directory, `req_*` only. */
 	readonly dumps: readonly {readonly name: string; readonly modifiedAt: number; readonly bytes: number}[] | null;
 	readonly script: 'present' | 'gone' | 'not configured';
+	/** Host clock at the newest listing (epoch seconds, as text): directories changed since are listed again. */
+	readonly listedAt: string;
 };
 
 export type Inventory = {
@@ -13,7 +25,7 @@ export type Inventory = {
 	readonly present: number;
 	/** Present and with an end record. */
 	readonly complete: number;
-	/** Indices below the highest present one that have no file. */
+	/** Indices below the highest present one that have no file; both ends are in. */
 	readonly holes: readonly (readonly [from: number, to: number])[];
 	readonly suspects: readonly {readonly index: number; readonly path: string; readonly reason: string}[];
 	readonly groups: readonly InventoryGroup[];
@@ -24,6 +36,7 @@ export type Inventory = {
 	readonly quarantined: number;
 };
 
+/** Indices from `from` up to `to`, which is not in. `modifiedAt` 0: seen, and to be listed with the next look. */
 export type InventoryGroup = {
 	readonly name: string;
 	readonly from: number;
@@ -32,13 +45,33 @@ export type InventoryGroup = {
 	readonly present: number;
 	readonly bytes: number;
 	readonly newestAt: number | null;
+	readonly temporaries: number;
+	/** Files whose end record was not looked at yet. */
+	readonly unchecked: number;
 	/** Files by index, kept so that a later look asks only for groups that changed. */
-	readonly files: ReadonlyMap<number, {readonly bytes: number; readonly modifiedAt: number; readonly whole: boolean | null; readonly name: string}>;
+	readonly files: ReadonlyMap<number, InventoryFile>;
+};
+
+/** `whole`: has an end record that fits; null: not looked at yet. `suspect` says why it is not. */
+export type InventoryFile = {
+	readonly bytes: number;
+	readonly modifiedAt: number;
+	readonly whole: boolean | null;
+	readonly name: string;
+	readonly suspect: string | null;
 };
 
 export type ExtractionRun = {
 	readonly source: 'progress' | 'script log';
-	readonly state: 'starting' | 'verifying' | 'waiting for server' | 'extracting' | 'finished' | 'stopped' | 'failed' | 'silent';
+	readonly state:
+		| 'starting'
+		| 'verifying'
+		| 'waiting for server'
+		| 'extracting'
+		| 'finished'
+		| 'stopped'
+		| 'failed'
+		| 'silent';
 	readonly pid: number | null;
 	readonly startTicks: number | null;
 	readonly alive: boolean | null;
@@ -55,3 +88,121 @@ export type ExtractionRun = {
 	readonly updatedAt: number | null;
 	readonly message: string | null;
 };
+
+const SECTIONS = [
+	'clock',
+	'groups',
+	'files',
+	'sizes',
+	'tails',
+	'quarantine',
+	'dumps',
+	'script',
+	'stat',
+	'progress',
+	'log',
+] as const;
+
+/** A directory's time may still be that of the listing although a file came later in the same moment. */
+const OVERLAP_SECONDS = 3;
+
+/**
+ * The tree is listed once; after that only directories that changed since the last listing, by the host's own clock. End
+ * records of up to 400 unchecked files a look, newest first. A run's own progress file wins over the log of a foreign script.
+ * A tree that does not answer is a Complaint. Source: findutils, `tail -v` of coreutils, the progress file of `relight
+ * extract`; fixtures/extraction.
+ */
+export const extraction: Probe<ExtractionFacts> = {
+	id: 'extraction',
+	lane: 'files',
+	everyMs: 2000,
+	limitMs: 60_000,
+	capBytes: 67_108_864,
+	script: context => {
+		const {target, last, hints} = context;
+		const config = target.extraction;
+		if (config === null) return null;
+		/** A tree that was not there before has no listing that a change could be measured against. */
+		const first = last === null || last.inventory === null;
+		const since = first ? '0' : `$(( ${Math.floor(Number(last.listedAt))} - ${OVERLAP_SECONDS} ))`;
+		const named = groupsToList(last?.inventory ?? null);
+		const checks = filesToCheck(last?.inventory ?? null, hints.nowMs);
+		const names = sampleNames(config.layout);
+		const directories = names.flat
+			? '-maxdepth 0 -printf .'
+			: "-mindepth 1 -maxdepth 1 -type d -name 'rows_*' -printf %f";
+		return [
+			DEFINE_MARK,
+			`o=${quote(config.output)}; r=0; l() { timeout -k 1 ${first ? 30 : 10} find "$@" 2>/dev/null; }; ${mark('clock')}; date +%s.%N`,
+			capture(
+				'g',
+				first ? 30 : 10,
+				`find "$o" ${directories} -printf ' %T@' \\( -newermt "@${since}" -printf ' n\\n' -o -printf '\\n' \\)`,
+			),
+			`${mark('groups')}; echo "$r"; echo "$g"`,
+			`${mark('files')}; if [ $r -lt 124 ]; then set --; for d in $(echo "$g" | sed -n 's/ [^ ]* n$//p') ${named.join(' ')}; do set -- "$@" "$o/$d"; echo "$d"; done`,
+			`[ $# = 0 ] || l "$@" -mindepth 1 -maxdepth 1 -type f -printf '%h/%f %s %T@\\n' | sed 's|^.*/\\([^/]*/[^/]*\\)$|\\1|'; fi`,
+			`n() { i=$1; while [ $i -le $2 ]; do echo "$3$i$4"; i=$((i+1)); done; }; set -- $(${checks.join('; ') || ':'}); t() { [ $r -lt 124 ] && [ $# -gt 0 ] && cd "$o" 2>/dev/null; }`,
+			`${mark('sizes')}; t "$@" && l "$@" -maxdepth 0 -printf '%p %s %T@\\n'`,
+			`${mark('tails')}; t "$@" && timeout -k 1 5 ${names.flat ? 'head -v -c 2048' : 'tail -v -c 22'} -- "$@" 2>/dev/null`,
+			`${mark('quarantine')}; [ $r -lt 124 ] && l "$o/quarantine" "$o/.quarantine" -type f -name '${names.glob}' -printf x`,
+			`${mark('dumps')}; ${target.dump === null ? ':' : `l ${quote(target.dump.dir)} -mindepth 1 -maxdepth 2 -path '*/req_*' -printf '%y %s %T@ %P\\n'; echo "$?"`}`,
+			...runScript(config),
+		].join('\n');
+	},
+	parse: parseExtraction,
+};
+
+function runScript(config: ExtractionConfig): string[] {
+	return [
+		`${mark('script')}; ${config.script === null ? ':' : `timeout -k 1 2 test -e ${quote(config.script.destination)}; echo $?`}`,
+		`${capture('j', 2, `head -c 65536 ${quote(config.progress)}`)}; p=$(printf %s "$j" | sed -n 's/.*"pid" *: *\\([0-9]*\\).*/\\1/p' | head -n 1)`,
+		`${mark('stat')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b"; [ "$p" ] && head -c 4096 "$PROC/$p/stat" 2>/dev/null`,
+		`${mark('progress')}; printf %s "$j"`,
+		`${mark('log')}; ${config.script === null ? ':' : `f=${quote(config.log)}; timeout -k 1 2 stat -L -c %Y -- "$f" 2>/dev/null && timeout -k 1 2 tail -c 16384 -- "$f" 2>/dev/null`}; true`,
+	];
+}
+
+function parseExtraction(answer: Answer, context: ProbeContext<ExtractionFacts>): ExtractionFacts {
+	const {target, last} = context;
+	const config = target.extraction;
+	if (config === null) throw new Error('an answer to a question that was not asked');
+	/** End records are bytes; everything else here is ASCII or read as UTF-8 again. */
+	const sections = readSections('extraction', answer.bytes.toString('latin1'), SECTIONS);
+	const status = sections.groups.slice(0, sections.groups.indexOf('\n'));
+	if (status === '124' || status === '137')
+		throw new Complaint(
+			'find',
+			`no answer from ${config.output}`,
+			'the output is on a mount that hangs: see the mounts',
+		);
+	const clock = sections.clock.trim();
+	const groups = sections.groups.slice(status.length + 1);
+	/** No such directory: there is no inventory, which is another thing than an empty one. */
+	const inventory =
+		status === '0' || groups.trim() !== ''
+			? updateInventory({
+					config,
+					before: last?.inventory ?? null,
+					groups,
+					files: sections.files,
+					sizes: sections.sizes,
+					tails: sections.tails,
+					quarantined: sections.quarantine.trim().length,
+				})
+			: null;
+	const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8');
+	return {
+		inventory,
+		run: readRun({
+			progress: utf8(sections.progress),
+			stat: sections.stat,
+			log: utf8(sections.log),
+			clockMs: Number(clock) * 1000,
+			expected: config.records,
+		}),
+		dumps: target.dump === null ? null : readDumps(utf8(sections.dumps)),
+		script: config.script === null ? 'not configured' : sections.script.trim() === '0' ? 'present' : 'gone',
+		listedAt: clock,
+	};
+}

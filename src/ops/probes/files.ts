@@ -1,16 +1,148 @@
+import {quote} from '../command.ts';
+import {isVolatile, parseMountinfo} from '../formats/mountinfo.ts';
+import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import {ParseError} from '../outcome.ts';
+import type {Target} from '../target.ts';
+import type {Answer, Probe, ProbeContext} from './probe.ts';
+
 /** Files that the work needs, asked for by path: is it there, is it whole, does it survive a boot. */
-export type FilesFacts = {readonly files: readonly HostFile[]; readonly model: ModelFacts | null; readonly patch: PatchFacts | null};
+export type FilesFacts = {
+	readonly files: readonly HostFile[];
+	readonly model: ModelFacts | null;
+	readonly patch: PatchFacts | null;
+};
 
 export type HostFile = {
 	readonly path: string;
 	readonly role: 'script' | 'dataset' | 'model' | 'patch' | 'python' | 'other';
+	/** `differs`: there, but not the file that the configuration names by its hash. */
 	readonly state: 'present' | 'gone' | 'differs' | 'no answer';
 	readonly bytes: number | null;
 	readonly sha256: string | null;
 	readonly volatile: boolean;
 };
 
-export type ModelFacts = {readonly shards: number; readonly shardsExpected: number | null; readonly missing: readonly string[]};
+export type ModelFacts = {
+	readonly shards: number;
+	readonly shardsExpected: number | null;
+	readonly missing: readonly string[];
+};
 
 /** Whether the dump patch's marker is in the source of the package. */
 export type PatchFacts = {readonly path: string; readonly state: 'present' | 'absent' | 'no file'};
+
+type Wanted = {
+	readonly path: string;
+	readonly role: HostFile['role'];
+	readonly hash: boolean;
+	readonly sha256: string | null;
+};
+
+const PATCHED = 'python/sglang/srt/models/deepseek_v2.py';
+/** Hashes are for scripts and modules; anything larger is not one. */
+const MOST_HASHED_BYTES = 16_777_216;
+const SECTIONS = ['mounts', 'answers'] as const;
+
+/**
+ * One child per path, all into a pipe that is read for 8 s: a path on a dead mount costs only its own line. Hashes of small
+ * files alone; shard names come from the index by pattern, for it may be megabytes long. Source: coreutils, findutils.
+ */
+export const files: Probe<FilesFacts> = {
+	id: 'files',
+	lane: 'files',
+	everyMs: 60_000,
+	limitMs: 14_000,
+	capBytes: 1_048_576,
+	script: ({target}) => {
+		const wanted = wantedFiles(target);
+		const {server} = target;
+		if (wanted.length === 0) return null;
+		const asks = wanted.map(({path, hash}, index) => `f ${index} ${quote(path)}${hash ? ' 1' : ''} &`);
+		const model = server === null ? [] : [`m ${quote(server.model)} &`];
+		const patch = server?.tree ? [`k ${quote(`${server.tree}/${PATCHED}`)} &`] : [];
+		return [
+			DEFINE_MARK,
+			`${mark('mounts')}; cat "$PROC/self/mountinfo" 2>/dev/null || cat "$PROC/1/mountinfo" 2>/dev/null`,
+			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
+			`m() { echo "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; echo "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
+			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
+			`${mark('answers')}; { ${[...asks, ...model, ...patch].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
+		].join('\n');
+	},
+	parse: parseFiles,
+};
+
+function wantedFiles({extraction, server, files: others}: Target): readonly Wanted[] {
+	const wanted: Wanted[] = [];
+	const plain = (path: string, role: HostFile['role']) => wanted.push({path, role, hash: false, sha256: null});
+	if (extraction?.script) {
+		const {destination, sha256} = extraction.script;
+		wanted.push({path: destination, role: 'script', hash: true, sha256});
+	}
+	if (extraction) plain(extraction.dataset, 'dataset');
+	if (server) {
+		plain(server.python, 'python');
+		plain(server.model, 'model');
+		if (server.tree) plain(`${server.tree}/${PATCHED}`, 'patch');
+	}
+	for (const {destination, sha256} of others) wanted.push({path: destination, role: 'other', hash: true, sha256});
+	return wanted;
+}
+
+function parseFiles(answer: Answer, {target}: ProbeContext<FilesFacts>): FilesFacts {
+	const sections = readSections('files', answer.stdout, SECTIONS);
+	const table = sections.mounts.trim() === '' ? [] : parseMountinfo(sections.mounts);
+	const lines = sections.answers.split('\n').filter(line => line !== '');
+	const body = (kind: string) => lines.find(line => line.startsWith(`${kind} `))?.slice(2);
+	const byIndex = new Map<number, readonly string[]>();
+	for (const line of lines) {
+		if (!line.startsWith('f ')) continue;
+		const [, index = '', ...rest] = line.split(' ');
+		if (rest.length !== 3) throw new ParseError('stat', line);
+		byIndex.set(Number(index), rest);
+	}
+	const hostFiles = wantedFiles(target).map(({path, role, sha256: expected}, index): HostFile => {
+		const [status = '124', size = '', hash = ''] = byIndex.get(index) ?? [];
+		const sha256 = hash === '' ? null : hash;
+		return {
+			path,
+			role,
+			state: stateOf(status, sha256, expected),
+			bytes: status === '0' && role !== 'model' ? Number(size) : null,
+			sha256,
+			volatile: isVolatile(path, table),
+		};
+	});
+	const tree = target.server?.tree ?? null;
+	return {
+		files: hostFiles,
+		model: target.server === null ? null : modelFrom(body('m'), body('x')),
+		patch: tree === null ? null : patchFrom(`${tree}/${PATCHED}`, body('k')),
+	};
+}
+
+function stateOf(status: string, sha256: string | null, expected: string | null): HostFile['state'] {
+	if (status === '124' || status === '137') return 'no answer';
+	if (status !== '0') return 'gone';
+	/** A hash that did not come proves nothing. */
+	return expected !== null && sha256 !== null && sha256 !== expected ? 'differs' : 'present';
+}
+
+/** null when the model directory did not answer. Expected shards are those that the index names. */
+function modelFrom(present: string | undefined, indexed: string | undefined): ModelFacts | null {
+	if (present === undefined || indexed === undefined) return null;
+	const names = (text: string) => text.split(' ').filter(name => name !== '');
+	const there = new Set(names(present));
+	const wanted = names(indexed);
+	return {
+		shards: there.size,
+		shardsExpected: wanted.length === 0 ? null : wanted.length,
+		missing: wanted.filter(name => !there.has(name)),
+	};
+}
+
+function patchFrom(path: string, status: string | undefined): PatchFacts | null {
+	if (status === '0') return {path, state: 'present'};
+	if (status === '1') return {path, state: 'absent'};
+	return status === '2' ? {path, state: 'no file'} : null;
+}

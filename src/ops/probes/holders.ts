@@ -1,14 +1,27 @@
-import type {Known} from './probe.ts';
+import {readQuery, smiBytes} from '../formats/nvidia-smi.ts';
+import {startTicksByPid} from '../formats/proc-stat.ts';
+import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import {cpuMs} from '../formats/shell-times.ts';
+import {ParseError} from '../outcome.ts';
+import {capture} from './capture.ts';
+import type {Answer, Known, Probe, ProbeContext} from './probe.ts';
+import {stuckPid, unlessStuck} from './stuck-tool.ts';
 
 /**
  * Who holds GPU memory: what the driver lists (compute-apps) and who has /dev/nvidia* open ($PROC/N/fd links), side by
- * side. `startTicks` null: the pid is not in this pid namespace or gone, so it must never be signalled from here.
+ * side, by pid. `startTicks` null: the pid is not in this pid namespace or gone, so it must never be signalled from here.
  */
 export type HolderFacts = {
 	readonly bootId: string;
 	readonly holders: readonly Holder[];
-	/** The driver lists no process although the panel is empty rather than "none": pids exist that cannot be resolved. */
-	readonly driverList: 'listed' | 'none' | 'unresolvable';
+	/**
+	 * `none`: the driver says that nothing runs. `unresolvable`: its panel is empty rather than "none": pids exist that
+	 * cannot be resolved here. `no answer`: the driver could not be asked, so only device links count.
+	 */
+	readonly driverList: 'listed' | 'none' | 'unresolvable' | 'no answer';
+	/** When all processes were last searched for device links (epoch ms), and what that cost the far side. */
+	readonly sweptAt: number;
+	readonly sweepMs: number;
 };
 
 export type Holder = {
@@ -21,3 +34,151 @@ export type Holder = {
 	/** As the driver prints it; '' when only device links show it. */
 	readonly driverName: string;
 };
+
+const APPS = ['gpu_uuid', 'pid', 'used_memory', 'process_name'] as const;
+const SECTIONS = ['boot', 'links', 'times', 'apps', 'apps-status', 'panel', 'stat'] as const;
+
+const SWEEP_EVERY_MS = 10_000;
+const SWEEP_COST_FACTOR = 200;
+const MOST_CHECKED = 64;
+
+/**
+ * Device links first, for they answer also when the driver does not; then compute-apps behind its own limit; then the start
+ * ticks of every pid that came up. All processes are searched in a sweep no sooner than 10 s or 200 × its cost; between
+ * sweeps only known holders and the hinted pids.
+ */
+export const holders: Probe<HolderFacts> = {
+	id: 'holders',
+	lane: 'driver',
+	everyMs: 2000,
+	limitMs: 14_000,
+	capBytes: 1_048_576,
+	script: context => {
+		const sweep = isSweep(context);
+		const where = sweep
+			? '[0-9]*/fd'
+			: checkedPids(context)
+					.map(pid => `${pid}/fd`)
+					.join(' ');
+		const find = `find ${where} -lname "$DEV/nvidia*" -printf '%h %l\\n' 2>/dev/null | sort -u`;
+		return [
+			DEFINE_MARK,
+			`cd "$PROC" || exit 3; ${mark('boot')}; read -r b <sys/kernel/random/boot_id; echo "$b $DEV"`,
+			`f=${where === '' ? '' : `$(${find})`}; ${mark('links')}; echo "$f"; ${mark('times')}; times`,
+			unlessStuck(
+				'nvidia-smi',
+				context.hints.pids,
+				[
+					capture('a', 5, `nvidia-smi --query-compute-apps=${APPS.join(',')} --format=csv,noheader,nounits`),
+					`${mark('apps')}; echo "$a"; ${mark('apps-status')}; echo $r; ${mark('panel')}`,
+					sweep ? `[ $r-"$a" = 0- ] && timeout -k 1 5 nvidia-smi 2>&1 | sed -n '/Processes:/,$p'` : '',
+					`set -f; set --; for p in $(echo "$f" | cut -d/ -f1 | sort -u) $(echo "$a" | cut -d, -f2); do case $p in *[!0-9]*) ;; *) set -- "$@" $p/stat ;; esac; done`,
+					`${mark('stat')}; [ $# -gt 0 ] && head -qc 4096 "$@" 2>/dev/null; true`,
+				].join('\n'),
+			),
+		].join('\n');
+	},
+	parse: parseHolders,
+};
+
+const isSweep = ({last, hints}: ProbeContext<HolderFacts>): boolean =>
+	last === null || hints.nowMs - last.sweptAt >= Math.max(SWEEP_EVERY_MS, SWEEP_COST_FACTOR * last.sweepMs);
+
+function checkedPids({last, hints}: ProbeContext<HolderFacts>): readonly number[] {
+	const held = (last?.holders ?? []).filter(holder => holder.startTicks !== null).map(holder => holder.pid);
+	return [...new Set([...held, ...hints.pids])].slice(0, MOST_CHECKED);
+}
+
+function parseHolders(answer: Answer, context: ProbeContext<HolderFacts>): HolderFacts {
+	const {last, hints} = context;
+	const silent = stuckPid(answer.status, answer.stdout) !== null;
+	const names = silent ? SECTIONS.slice(0, 3) : SECTIONS;
+	const sections: Readonly<Record<string, string>> = readSections('gpu holders', answer.stdout, names);
+	const [bootId = '', ...dev] = (sections.boot ?? '').trim().split(' ');
+	if (bootId === '') throw new ParseError('boot_id', sections.boot ?? '');
+	const status = silent ? 124 : Number(sections['apps-status']);
+	const apps = status === 0 ? readQuery(sections.apps ?? '', APPS) : {rows: [], notes: []};
+	/** While the driver is silent nobody can say what start ticks its pids have: those known by device links keep theirs. */
+	const ticks = silent
+		? new Map(
+				(last?.holders ?? []).flatMap(holder => (holder.startTicks === null ? [] : [[holder.pid, holder.startTicks]])),
+			)
+		: startTicksByPid(sections.stat ?? '');
+	const swept = isSweep(context);
+	return {
+		bootId,
+		holders: mergeHolders(readLinks(sections.links ?? '', dev.join(' ')), apps.rows, ticks),
+		driverList: driverListOf(status, apps.rows.length, sections.panel ?? '', last),
+		sweptAt: swept ? hints.nowMs : (last?.sweptAt ?? hints.nowMs),
+		sweepMs: swept ? cpuMs(sections.times ?? '') : (last?.sweepMs ?? 0),
+	};
+}
+
+type DeviceLink = {readonly pid: number; readonly device: string};
+
+/** `123/fd /dev/nvidia0` → pid and the node's name below $DEV. */
+export function readLinks(text: string, dev: string): readonly DeviceLink[] {
+	return text
+		.split('\n')
+		.filter(line => line !== '')
+		.map(line => {
+			const match = /^(\d+)\/fd (.+)$/.exec(line);
+			if (!match) throw new ParseError('find', line);
+			const [, pid = '', target = ''] = match;
+			return {pid: Number(pid), device: target.startsWith(`${dev}/`) ? target.slice(dev.length + 1) : target};
+		});
+}
+
+/** Both lists as one, by pid; a pid under several nodes or cards counts once. */
+export function mergeHolders(
+	links: readonly DeviceLink[],
+	apps: readonly ReadonlyMap<string, string>[],
+	ticks: ReadonlyMap<number, number>,
+): readonly Holder[] {
+	const byPid = new Map<number, {memory: Holder['memory'][number][]; devices: string[]; driverName: string}>();
+	const entry = (pid: number) => {
+		const found = byPid.get(pid) ?? {memory: [], devices: [], driverName: ''};
+		byPid.set(pid, found);
+		return found;
+	};
+	for (const {pid, device} of links) entry(pid).devices.push(device);
+	for (const row of apps) {
+		const pid = Number(row.get('pid'));
+		if (!Number.isInteger(pid) || pid < 1) continue;
+		const holder = entry(pid);
+		holder.memory.push({
+			gpuUuid: row.get('gpu_uuid') ?? '',
+			usedBytes: smiBytes(row.get('used_memory') ?? row.get('used_gpu_memory')),
+		});
+		holder.driverName = row.get('process_name') ?? '';
+	}
+	return [...byPid]
+		.map(([pid, {memory, devices, driverName}]) => ({
+			pid,
+			startTicks: ticks.get(pid) ?? null,
+			memory,
+			devices: [...new Set(devices)].sort(),
+			driverName,
+		}))
+		.sort((a, b) => a.pid - b.pid);
+}
+
+function driverListOf(
+	status: number,
+	rows: number,
+	panel: string,
+	last: HolderFacts | null,
+): HolderFacts['driverList'] {
+	if (status !== 0) return 'no answer';
+	if (rows > 0) return 'listed';
+	const seen = readPanel(panel);
+	if (seen) return seen;
+	/** The panel is looked at with each sweep only: between them the last word on an empty list stands. */
+	return last?.driverList === 'unresolvable' ? 'unresolvable' : 'none';
+}
+
+/** The process panel of the plain tool: "No running processes found" and an empty panel are different answers. */
+export function readPanel(panel: string): 'none' | 'unresolvable' | null {
+	if (!panel.includes('Processes:')) return null;
+	return /No running processes found/i.test(panel) ? 'none' : 'unresolvable';
+}

@@ -1,3 +1,12 @@
+import {ownerOf} from '../formats/cgroup.ts';
+import {readHeaded} from '../formats/headed-files.ts';
+import {type ProcStat, parseStat, splitStat} from '../formats/proc-stat.ts';
+import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import {cpuMs} from '../formats/shell-times.ts';
+import {ParseError} from '../outcome.ts';
+import {type Answer, identityKey, type Probe, type ProbeContext} from './probe.ts';
+import {stuckSince} from './stuck.ts';
+
 /** Processes of the host's pid namespace, by pid. `cpuTicks` is cumulative: a rate needs two readings (`previous`). */
 export type ProcessFacts = {
 	readonly bootId: string;
@@ -12,6 +21,8 @@ export type ProcessFacts = {
 	/** CPU the far side spent on the last full scan, to pace the next one; and when that scan was asked for. */
 	readonly scanMs: number;
 	readonly scannedAt: number;
+	/** Host uptime in ticks at which each pid was last read: between full scans only some are. */
+	readonly readAtTicks: ReadonlyMap<number, number>;
 };
 
 export type Process = {
@@ -31,7 +42,7 @@ export type Process = {
 	readonly waitChannel: string | null;
 	/** A SIGKILL is already pending: killing again changes nothing. */
 	readonly killPending: boolean;
-	/** Same state and wait channel in every table since (epoch ms); null when it moves. */
+	/** Same state and wait channel in every table since (epoch ms); null when it moves, or waits for no storage. */
 	readonly stuckSince: number | null;
 };
 
@@ -44,3 +55,201 @@ export type Owner =
 	| {readonly kind: 'guest'; readonly guest: string; readonly unit: string | null}
 	| {readonly kind: 'none'}
 	| {readonly kind: 'unknown'};
+
+const PAGE_BYTES = 4096;
+const SCAN_EVERY_MS = 2000;
+const SCAN_COST_FACTOR = 100;
+const MOST_NAMED = 64;
+const MOST_CGROUPS = 100;
+const MOST_WAITING = 64;
+/** Sleeping processes whose wait channel is looked at in turn: one that waits for a dead FUSE server is S, not D. */
+const SLEEPERS_A_SCAN = 32;
+
+const SECTIONS = ['host', 'stat', 'times', 'cgroup', 'wchan', 'pending'] as const;
+
+/**
+ * The whole table no sooner than 100 × what the last scan cost, else the hinted pids and pid 1 alone. Exit status and
+ * messages mean nothing here: processes end while they are read. Cgroups once per new process, wait channels and pending
+ * signals for what is stuck, hinted, or next in turn; all of them with the first look. Source: `head -qc 4096` of
+ * /proc/N/stat (never a line reader: names hold newlines), /proc/N/{cgroup,wchan,status}; fixtures/proc-stat.
+ */
+export const processes: Probe<ProcessFacts> = {
+	id: 'processes',
+	lane: 'processes',
+	everyMs: 2000,
+	limitMs: 10_000,
+	capBytes: 8_388_608,
+	script: context => {
+		const {last} = context;
+		const stat = isFullScan(context) ? '[0-9]*/stat' : files(namedPids(context), 'stat');
+		const cgroup = last === null ? '[0-9]*/cgroup' : files(pidsWithoutOwner(last), 'cgroup');
+		const wchan = last === null ? '[0-9]*/wchan' : files(waitingPids(context), 'wchan');
+		const status = files(waitingPids(context), 'status');
+		return [
+			DEFINE_MARK,
+			`cd "$PROC" || exit 3; ${mark('host')}`,
+			`read -r b <sys/kernel/random/boot_id; read -r u r <uptime; echo "$b $u ${last === null ? '$(getconf CLK_TCK)' : last.ticksPerSecond}"`,
+			`${mark('stat')}; head -qc 4096 ${stat} 2>/dev/null; ${mark('times')}; times`,
+			`${mark('cgroup')}; ${cgroup === '' ? ':' : `head -vc 4096 ${cgroup} 2>/dev/null`}`,
+			`${mark('wchan')}; ${wchan === '' ? ':' : `head -vc 64 ${wchan} 2>/dev/null`}`,
+			`${mark('pending')}; ${status === '' ? ':' : `grep -HsE '^(SigPnd|ShdPnd):' ${status}`}; true`,
+		].join('\n');
+	},
+	parse: parseProcesses,
+};
+
+const files = (pids: readonly number[], file: string) => pids.map(pid => `${pid}/${file}`).join(' ');
+
+const isFullScan = ({last, hints}: ProbeContext<ProcessFacts>): boolean =>
+	last === null || hints.nowMs - last.scannedAt >= Math.max(SCAN_EVERY_MS, SCAN_COST_FACTOR * last.scanMs);
+
+const namedPids = ({hints}: ProbeContext<ProcessFacts>): readonly number[] =>
+	[...new Set([1, ...hints.pids])].slice(0, MOST_NAMED);
+
+const pidsWithoutOwner = (last: ProcessFacts): readonly number[] =>
+	last.processes
+		.filter(process => process.owner.kind === 'unknown' && process.state !== 'Z')
+		.slice(0, MOST_CGROUPS)
+		.map(process => process.pid);
+
+function waitingPids({last, hints}: ProbeContext<ProcessFacts>): readonly number[] {
+	const table = last?.processes ?? [];
+	const suspicious = table.filter(
+		process => process.state === 'D' || process.stuckSince !== null || process.killPending,
+	);
+	const sleepers = table.filter(process => process.state === 'S' && process.parentPid !== 2);
+	const turn = Math.floor(hints.nowMs / SCAN_EVERY_MS) * SLEEPERS_A_SCAN;
+	const inTurn = sleepers.length === 0 ? [] : [...sleepers, ...sleepers].slice(turn % sleepers.length);
+	const urgent = [...suspicious.map(process => process.pid), ...hints.pids].slice(0, MOST_WAITING);
+	return [...new Set([...urgent, ...inTurn.slice(0, SLEEPERS_A_SCAN).map(process => process.pid)])];
+}
+
+function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): ProcessFacts {
+	const {last, hints} = context;
+	const sections = readSections('processes', answer.stdout, SECTIONS);
+	const [bootId = '', uptime = '', ticks = ''] = sections.host.trim().split(' ');
+	const ticksPerSecond = Number(ticks);
+	const uptimeTicks = Math.round(Number(uptime) * ticksPerSecond);
+	if (bootId === '' || !(uptimeTicks > 0)) throw new ParseError('/proc', sections.host.trim());
+	const full = isFullScan(context);
+	/** After a boot the same pid and ticks may be another process: nothing of the old table counts. */
+	const before = last?.bootId === bootId ? last : null;
+	const known = new Map((before?.processes ?? []).map(process => [process.pid, process]));
+	const details: Details = {
+		cgroups: readHeaded(sections.cgroup),
+		waits: readHeaded(sections.wchan),
+		killPending: readPending(sections.pending),
+		nowMs: hints.nowMs,
+	};
+	const read = splitStat(sections.stat).map(record => update(record, known, details));
+	const readPids = new Set(read.map(process => process.pid));
+	const named = new Set(full ? [] : namedPids(context));
+	/** Of a short look those stay that were not asked for; one that was asked for and did not answer is gone. */
+	const kept = full ? [] : [...known.values()].filter(process => !readPids.has(process.pid) && !named.has(process.pid));
+	const table = [...kept.map(process => refresh(process, details)), ...read].sort((a, b) => a.pid - b.pid);
+	return {
+		bootId,
+		complete: full ? readPids.has(1) : (before?.complete ?? false),
+		ticksPerSecond,
+		uptimeTicks,
+		processes: table,
+		cpuFraction: cpuFractions(table, readPids, before, uptimeTicks),
+		scanMs: full ? cpuMs(sections.times) : (before?.scanMs ?? 0),
+		scannedAt: full ? hints.nowMs : (before?.scannedAt ?? hints.nowMs),
+		readAtTicks: new Map(
+			table.map(({pid}) => [pid, readPids.has(pid) ? uptimeTicks : (before?.readAtTicks.get(pid) ?? uptimeTicks)]),
+		),
+	};
+}
+
+type Details = {
+	readonly cgroups: ReadonlyMap<string, string>;
+	readonly waits: ReadonlyMap<string, string>;
+	/** Only pids that were asked. */
+	readonly killPending: ReadonlyMap<number, boolean>;
+	readonly nowMs: number;
+};
+
+/** Raw record of an object made here: a sleeping process prints the same bytes again, and then stays the same object. */
+const records = new WeakMap<Process, string>();
+
+function update(record: string, known: ReadonlyMap<number, Process>, details: Details): Process {
+	const candidate = known.get(Number.parseInt(record, 10));
+	if (candidate && records.get(candidate) === record) return refresh(candidate, details);
+	const stat = parseStat(record);
+	const before = candidate?.startTicks === stat.startTicks ? candidate : null;
+	const process = toProcess(stat, before, details);
+	records.set(process, record);
+	return process;
+}
+
+function toProcess(stat: ProcStat, before: Process | null, details: Details): Process {
+	const {residentPages, ...fields} = stat;
+	const process: Process = {
+		...fields,
+		residentBytes: residentPages * PAGE_BYTES,
+		owner: before?.owner ?? {kind: 'unknown'},
+		waitChannel: before?.waitChannel ?? null,
+		killPending: before?.killPending ?? false,
+		stuckSince: null,
+	};
+	const detailed = withDetails(process, details);
+	return {...detailed, stuckSince: stuckSince(before, detailed, details.nowMs)};
+}
+
+/** The same object unless a detail was learned. */
+function refresh(process: Process, details: Details): Process {
+	const detailed = withDetails(process, details);
+	const since = stuckSince(process, detailed, details.nowMs);
+	if (detailed === process && since === process.stuckSince) return process;
+	const changed = {...detailed, stuckSince: since};
+	const record = records.get(process);
+	if (record !== undefined) records.set(changed, record);
+	return changed;
+}
+
+function withDetails(process: Process, {cgroups, waits, killPending}: Details): Process {
+	const cgroup = process.owner.kind === 'unknown' ? cgroups.get(`${process.pid}/cgroup`) : undefined;
+	const owner = cgroup === undefined ? process.owner : ownerOf(cgroup);
+	const wait = waits.get(`${process.pid}/wchan`);
+	/** `0` is what the kernel prints for a task that runs. */
+	const waitChannel = wait === undefined ? process.waitChannel : wait.trim() === '0' ? null : wait.trim() || null;
+	const pending = killPending.get(process.pid) ?? process.killPending;
+	if (owner === process.owner && waitChannel === process.waitChannel && pending === process.killPending) return process;
+	return {...process, owner, waitChannel, killPending: pending};
+}
+
+const SIGKILL_BIT = 0x100n;
+
+/** `20262/status:SigPnd:\t0000000000000100`: pending for the thread or for the whole process. */
+function readPending(text: string): ReadonlyMap<number, boolean> {
+	const pending = new Map<number, boolean>();
+	for (const [, pid, mask] of text.matchAll(/^(\d+)\/status:\w+:\s+([0-9a-f]+)$/gm)) {
+		const has = (BigInt(`0x${mask}`) & SIGKILL_BIT) !== 0n;
+		pending.set(Number(pid), has || (pending.get(Number(pid)) ?? false));
+	}
+	return pending;
+}
+
+function cpuFractions(
+	table: readonly Process[],
+	readPids: ReadonlySet<number>,
+	before: ProcessFacts | null,
+	uptimeTicks: number,
+): ReadonlyMap<string, number> {
+	const fractions = new Map<string, number>();
+	if (!before) return fractions;
+	const earlier = new Map(before.processes.map(process => [process.pid, process]));
+	for (const process of table) {
+		const key = identityKey(process);
+		const then = earlier.get(process.pid);
+		if (then?.startTicks !== process.startTicks) continue;
+		const elapsed = uptimeTicks - (before.readAtTicks.get(process.pid) ?? uptimeTicks);
+		const fraction =
+			readPids.has(process.pid) && elapsed > 0
+				? Math.max(0, (process.cpuTicks - then.cpuTicks) / elapsed)
+				: before.cpuFraction.get(key);
+		if (fraction !== undefined) fractions.set(key, fraction);
+	}
+	return fractions;
+}

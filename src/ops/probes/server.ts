@@ -1,4 +1,15 @@
-import type {Known} from './probe.ts';
+import {quote} from '../command.ts';
+import {listenerOf, listensIn} from '../formats/listeners.ts';
+import {type ProcStat, parseStat, splitStat} from '../formats/proc-stat.ts';
+import {foldLines} from '../formats/progress-lines.ts';
+import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import {Complaint, ParseError} from '../outcome.ts';
+import {offsetMinutesOf, readPhases} from '../server/phases.ts';
+import {failureIn} from '../server/signatures.ts';
+import type {ServerConfig} from '../target.ts';
+import {capture} from './capture.ts';
+import {readLaunchRecord} from './launch-record.ts';
+import {type Answer, type Known, known, type Probe, type ProbeContext, unknown} from './probe.ts';
 
 /** The model server as the host shows it. Liveness is tokens advancing; a wrapper that lives over a dead server is dead. */
 export type ServerFacts = {
@@ -47,3 +58,152 @@ export type LaunchRecord = {
 	readonly log: string;
 	readonly at: number;
 };
+
+const SECTIONS = ['boot', 'record', 'stat', 'family', 'port', 'log-state', 'log'] as const;
+const TAIL_LINES = 200;
+
+export const launchRecordPath = (server: ServerConfig): string => `${server.log}/relight-launch-${server.name}.json`;
+
+/**
+ * Record, recorded process, its descendants when it is a shell, the port, and the end of the log when size or time moved.
+ * Files may lie on a dead mount, so each read has its own limit; a record that does not come is a Complaint. Health is not
+ * asked here. Source: the launch record, /proc/PID/stat, `ss -ltnpH`; fixtures/sglang, fixtures/ss.
+ */
+export const server: Probe<ServerFacts> = {
+	id: 'server',
+	lane: 'files',
+	everyMs: 2000,
+	limitMs: 12_000,
+	capBytes: 1_048_576,
+	script: ({target, hints, last}) => {
+		if (target.server === null) return null;
+		const {port} = target.server;
+		const field = (name: string, value: string) =>
+			`$(printf %s "$j" | sed -n 's/.*"${name}" *: *${value}.*/\\1/p' | head -n 1)`;
+		return [
+			DEFINE_MARK,
+			capture('j', 2, `head -c 65536 ${quote(launchRecordPath(target.server))}`),
+			`${mark('boot')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b $(date +%z) $r"; ${mark('record')}; printf %s "$j"`,
+			`p=${field('pid', '\\([0-9]*\\)')}; g=${field('log', '"\\([^"]*\\)"')}; [ "$g" ] || g=${quote(hints.serverLog ?? '')}`,
+			`cd "$PROC" || exit 3; ${mark('stat')}; [ "$p" ] && c=$(head -c 4096 $p/stat 2>/dev/null); echo "$c"`,
+			`${mark('family')}; case $c in *'(sh)'*|*'(bash)'*|*'(dash)'*|*'(nohup)'*|*'(timeout)'*|*'(setsid)'*) grep -h -e ") [A-Za-z] $p " -e ") [A-Za-z] [0-9]* [0-9]* $p " [0-9]*/stat 2>/dev/null ;; esac`,
+			`${mark('port')}; if o=$(timeout -k 1 2 ss -ltnpH 'sport = :${port}' 2>/dev/null); then echo ss; echo "$o"; elif o=$(cat net/tcp net/tcp6 2>/dev/null); [ "$o" ]; then echo net; echo "$o"; fi`,
+			`${mark('log-state')}; m=; [ "$g" ] && { ${capture('m', 2, 'stat -L -c "%s %Y" -- "$g"')}; m=$(echo $m); }; echo "$m $g"`,
+			`${mark('log')}; [ -z "$m" ] || [ "$m" = '${seenLog(last)}' ] || timeout -k 1 2 tail -c 65536 -- "$g" 2>/dev/null; true`,
+		].join('\n');
+	},
+	parse: parseServer,
+};
+
+/** `SIZE SECONDS` of a log whose end need not be sent again; '' when it must: nothing read yet, or a death to be sure of. */
+function seenLog(last: ServerFacts | null): string {
+	if (!last || last.logSizeBytes === null || last.phase === 'dead') return '';
+	return `${last.logSizeBytes} ${(last.logModifiedAt ?? 0) / 1000}`;
+}
+
+function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerFacts>): ServerFacts {
+	const sections = readSections('server', answer.stdout, SECTIONS);
+	const [bootId = '', zone = '', status = ''] = sections.boot.trim().split(' ');
+	if (bootId === '') throw new ParseError('boot_id', sections.boot);
+	if (status === '124' || status === '137')
+		throw new Complaint(
+			'server log',
+			'no answer in 2 s',
+			`the directory ${target.server?.log ?? ''} is on a mount that hangs: see the mounts`,
+		);
+	const record = readLaunchRecord(sections.record);
+	const process = record ? processOf(record, bootId, sections.stat, sections.family) : 'none';
+	const state = /^(\d+) (\d+) /.exec(sections['log-state']);
+	const logSizeBytes = state ? Number(state[1]) : null;
+	const logModifiedAt = state ? Number(state[2]) * 1000 : null;
+	const same = last !== null && last.record?.launchId === record?.launchId;
+	const unread = state !== null && seenLog(last) === `${state[1]} ${state[2]}`;
+	/** An untouched log of another launch tells nothing about this one. */
+	const told =
+		unread && same
+			? pick(last)
+			: readLog(sections.log, {zone, before: same ? last : null, nowMs: hints.nowMs, logModifiedAt});
+	const ended = process !== 'alive' && process !== 'none';
+	const portOwner = portOwnerOf(sections.port, target.server?.port ?? 0);
+	return {
+		record,
+		process,
+		...told,
+		phase: ended ? 'dead' : logSizeBytes === null ? phaseWithoutLog(process, portOwner) : told.phase,
+		logSizeBytes,
+		logModifiedAt,
+		portOwner,
+		health: unknown('not asked'),
+	};
+}
+
+/** Programs that only carry another one. */
+const CARRIERS = new Set(['sh', 'bash', 'dash', 'nohup', 'setsid', 'timeout', 'env', 'tee', 'cat', 'sleep']);
+
+function processOf(record: LaunchRecord, bootId: string, stat: string, family: string): ServerFacts['process'] {
+	if (record.bootId !== bootId) return 'other';
+	const now = readStats(stat)[0];
+	if (!now) return 'gone';
+	if (now.startTicks !== record.startTicks) return 'other';
+	if (now.state === 'Z' || now.state === 'X') return 'zombie';
+	if (!CARRIERS.has(now.name)) return 'alive';
+	const carried = readStats(family).some(
+		one => one.pid !== record.pid && one.state !== 'Z' && one.state !== 'X' && !CARRIERS.has(one.name),
+	);
+	return carried ? 'alive' : 'wrapper only';
+}
+
+const readStats = (text: string): readonly ProcStat[] => (text.trim() === '' ? [] : splitStat(text).map(parseStat));
+
+function portOwnerOf(text: string, port: number): ServerFacts['portOwner'] {
+	if (text.startsWith('ss\n')) return known(listenerOf(text, port));
+	if (text.startsWith('net\n')) return known(listensIn(text, port) ? {pid: null, name: ''} : null);
+	return unknown('no ss and no table of sockets');
+}
+
+/** Nothing written yet, or no log known: a listener that nobody recorded is somebody else's server. */
+const phaseWithoutLog = (process: ServerFacts['process'], port: ServerFacts['portOwner']): ServerPhase => {
+	if (process === 'alive') return 'unknown';
+	return port.known && port.value === null ? 'none' : 'unknown';
+};
+
+type Told = Pick<
+	ServerFacts,
+	'phase' | 'phaseSince' | 'shards' | 'failure' | 'tail' | 'tokensPerSecond' | 'cachedTokens'
+>;
+
+const pick = ({phase, phaseSince, shards, failure, tail, tokensPerSecond, cachedTokens}: ServerFacts): Told => ({
+	phase,
+	phaseSince,
+	shards,
+	failure,
+	tail,
+	tokensPerSecond,
+	cachedTokens,
+});
+
+type Reading = {
+	readonly zone: string;
+	readonly before: ServerFacts | null;
+	readonly nowMs: number;
+	readonly logModifiedAt: number | null;
+};
+
+function readLog(text: string, {zone, before, nowMs, logModifiedAt}: Reading): Told {
+	const lines = foldLines(text);
+	const {startsAt, ...reading} = readPhases(lines, offsetMinutesOf(zone));
+	const found = failureIn(lines.slice(startsAt));
+	const living = before && before.phase !== 'dead' ? before : null;
+	/** The end of a long log shows no phase any more: what was reached stays reached. */
+	const phase = reading.phase ?? living?.phase ?? 'unknown';
+	const since = phase === living?.phase ? living.phaseSince : (reading.phaseSince ?? (before ? nowMs : logModifiedAt));
+	return {
+		phase,
+		phaseSince: since,
+		shards: reading.shards ?? before?.shards ?? null,
+		failure: found ? {class: found.class, line: found.line, advice: found.advice} : null,
+		tail: lines.slice(-TAIL_LINES),
+		tokensPerSecond: reading.tokensPerSecond,
+		cachedTokens: reading.cachedTokens,
+	};
+}

@@ -7,6 +7,7 @@ import type {Situation, Verdict} from '../operations/operation.ts';
 import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
 import {extractorPlan} from '../operations/run-extractor.ts';
 import {stopService} from '../operations/stop-service.ts';
+import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Check} from './runbook.ts';
 
@@ -17,6 +18,7 @@ export const RECOVER: readonly Check[] = [
 		says: 'no unwanted service runs or comes back at boot',
 		mends: 'stop-service',
 		looks: ['services', 'holders', 'processes'],
+		settleMs: 5_000,
 		holds: servicesQuiet,
 		plans: situation => unwantedUnits(situation).map(unit => stopService.plan({unit}, situation)),
 	},
@@ -25,6 +27,7 @@ export const RECOVER: readonly Check[] = [
 		says: 'every card answers and is free, or held by our own server',
 		mends: 'free-gpus',
 		looks: ['gpus', 'holders', 'processes', 'server'],
+		settleMs: 90_000,
 		holds: cardsFree,
 		plans: situation => [freeGpus.plan({}, situation)],
 	},
@@ -33,6 +36,7 @@ export const RECOVER: readonly Check[] = [
 		says: 'the extraction script and the other files are in place',
 		mends: 'restore-files',
 		looks: ['files', 'extraction'],
+		settleMs: 5_000,
 		holds: filesInPlace,
 		plans: situation => [restoreFiles.plan({}, situation)],
 	},
@@ -41,6 +45,7 @@ export const RECOVER: readonly Check[] = [
 		says: 'the dump directory holds no request of a dead server',
 		mends: 'clear-dumps',
 		looks: ['extraction', 'server'],
+		settleMs: 5_000,
 		holds: dumpsClear,
 		plans: situation => [clearDumps.plan({}, situation)],
 	},
@@ -49,6 +54,7 @@ export const RECOVER: readonly Check[] = [
 		says: 'the patched server is ready and dumps hidden states',
 		mends: 'launch-server',
 		looks: ['server', 'gpus', 'holders', 'services', 'mounts', 'files'],
+		settleMs: 5_000,
 		holds: serverReady,
 		plans: situation => [launchPlan(situation)],
 	},
@@ -57,6 +63,7 @@ export const RECOVER: readonly Check[] = [
 		says: 'the extraction is running',
 		mends: 'run-extractor',
 		looks: ['extraction', 'server'],
+		settleMs: 5_000,
 		holds: extractionRuns,
 		plans: situation => [extractorPlan(situation)],
 	},
@@ -99,7 +106,13 @@ function cardsFree(situation: Situation): Verdict {
 		};
 	if (server?.process === 'alive') return met('held by our own server');
 	const left = claims.filter(claim => claim.spared === null);
-	return left.length > 0 ? wrong(`${left.length} process(es) hold cards`) : met(`${gpus.cards.length} cards free`);
+	if (left.length > 0) return wrong(`${left.length} process(es) hold cards`);
+	const full = gpus.cards.filter(card => !memoryIsBack(card));
+	if (full.length > 0)
+		return wrong(
+			`memory in use on card ${full.map(card => card.index).join(', ')} with no process to be seen that may be ended: it may come back late`,
+		);
+	return met(`${gpus.cards.length} cards free`);
 }
 
 function filesInPlace({facts, target}: Situation): Verdict {

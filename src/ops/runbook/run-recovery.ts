@@ -72,6 +72,7 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 			for (let index = from + 1; index < from + count; index++) say(index, 'skipped', 'not needed');
 		};
 		say(from, 'running', check.says);
+		const reachedAt = tools.clock();
 		// Each round mends one thing; as many rounds as there were things to mend, and one to see that all is well.
 		for (let round = 0; ; round++) {
 			if (tools.signal.aborted) return end('cancelled', 'stopped by the operator');
@@ -88,6 +89,12 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 			}
 			const next = check.plans({...tools.situation(), nowMs})[0];
 			if (!next || isRefusal(next)) {
+				if (tools.clock() - reachedAt < check.settleMs) {
+					say(from, 'running', verdict.words);
+					await new Promise(resolve => setTimeout(resolve, tools.pauseMs));
+					round--;
+					continue;
+				}
 				const why = next ? next.refused : verdict.words;
 				say(from, 'failed', why);
 				return end('refused', `${check.says}: ${why}`);

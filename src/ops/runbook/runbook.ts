@@ -11,6 +11,8 @@ export type Check = {
 	readonly says: string;
 	readonly mends: OperationId;
 	readonly looks: readonly ProbeId[];
+	/** How long it may take to come true by itself when there is nothing to mend: memory comes back late. */
+	readonly settleMs: number;
 	/** `met`: nothing to do. `pending`: to be mended, `words` says what is wrong. `failed`: cannot be told. */
 	holds(situation: Situation): Verdict;
 	/** What would be run, as far as it can be told now. Several where several things are wrong. */

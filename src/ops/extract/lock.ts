@@ -1,0 +1,83 @@
+import {linkSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {hostname} from 'node:os';
+
+/** Who writes into an output tree. A process is boot id, pid and start ticks; a host is its name. */
+export type Writer = {
+	readonly host: string;
+	readonly bootId: string;
+	readonly pid: number;
+	readonly startTicks: number;
+	readonly since: number;
+};
+
+export type LockResult =
+	| {readonly taken: true; release(): void; readonly broken: Writer | null}
+	| {readonly taken: false; readonly words: string};
+
+/** This process, as others see it under `proc`. */
+export function thisWriter(proc: string): Writer {
+	return {
+		host: hostname(),
+		bootId: readFileSync(`${proc}/sys/kernel/random/boot_id`, 'utf8').trim(),
+		pid: process.pid,
+		startTicks: startTicks(readFileSync('/proc/self/stat', 'latin1')),
+		since: Date.now(),
+	};
+}
+
+const startTicks = (stat: string): number => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]);
+
+/**
+ * One writer per tree. The lock appears whole (link of a finished file), so that of two starters exactly one wins. A lock
+ * whose owner is gone is named and stays, unless `breakStale` says to take it over.
+ */
+export function takeLock(path: string, writer: Writer, proc: string, breakStale: boolean): LockResult {
+	const made = `${path}.${writer.pid}.${writer.startTicks}`;
+	writeFileSync(made, `${JSON.stringify(writer)}\n`);
+	try {
+		for (let broken: Writer | null = null; ; ) {
+			try {
+				linkSync(made, path);
+				return {taken: true, broken, release: () => release(path, writer)};
+			} catch (error) {
+				if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+			}
+			const owner = read(path);
+			const words = owner
+				? `pid ${owner.pid} on ${owner.host}, since ${new Date(owner.since).toISOString()}`
+				: 'an unreadable lock';
+			if (owner === null || owner.host !== writer.host || alive(owner, writer, proc)) {
+				return {taken: false, words: `another writer holds ${path}: ${words}`};
+			}
+			if (!breakStale || broken)
+				return {taken: false, words: `a stale lock is in the way, ${path}: ${words}, which is gone`};
+			broken = owner;
+			rmSync(path, {force: true});
+		}
+	} finally {
+		rmSync(made, {force: true});
+	}
+}
+
+function read(path: string): Writer | null {
+	try {
+		return JSON.parse(readFileSync(path, 'utf8'));
+	} catch {
+		return null;
+	}
+}
+
+/** Unknown counts as alive: only a proof that it is gone makes a lock stale. */
+function alive(owner: Writer, self: Writer, proc: string): boolean {
+	if (owner.bootId !== self.bootId) return false;
+	try {
+		return startTicks(readFileSync(`${proc}/${owner.pid}/stat`, 'latin1')) === owner.startTicks;
+	} catch (error) {
+		return !(error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH'));
+	}
+}
+
+function release(path: string, writer: Writer): void {
+	const owner = read(path);
+	if (owner?.pid === writer.pid && owner.startTicks === writer.startTicks) rmSync(path, {force: true});
+}

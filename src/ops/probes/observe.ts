@@ -1,0 +1,30 @@
+import {bad, Complaint, good, type Outcome, ParseError} from '../outcome.ts';
+import type {Answer, LaneName, Probe, ProbeContext} from './probe.ts';
+
+/** Sends a script down a lane of the host that is asked. */
+export type Ask = (
+	lane: LaneName,
+	script: string,
+	limits: {readonly limitMs: number; readonly capBytes: number},
+) => Promise<Outcome<Answer>>;
+
+/**
+ * One look: script, answer, value. Failures of the way come back as they are; text that does not fit is `unparseable`, a
+ * tool that says what is wrong is a `complaint`, and so is a probe with nothing to ask on this target. All else is a bug and
+ * throws.
+ */
+export async function observe<T>(probe: Probe<T>, context: ProbeContext<T>, ask: Ask): Promise<Outcome<T>> {
+	const script = probe.script(context);
+	if (script === null)
+		return bad({kind: 'complaint', tool: probe.id, says: 'nothing to ask', advice: 'not configured on this host'});
+	const answer = await ask(probe.lane, script, {limitMs: probe.limitMs, capBytes: probe.capBytes});
+	if (!answer.ok) return answer;
+	try {
+		return good(probe.parse(answer.value, context));
+	} catch (error) {
+		if (error instanceof ParseError) return bad({kind: 'unparseable', tool: error.tool, line: error.line});
+		if (error instanceof Complaint)
+			return bad({kind: 'complaint', tool: error.tool, says: error.says, advice: error.advice});
+		throw error;
+	}
+}

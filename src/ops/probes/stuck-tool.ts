@@ -1,0 +1,19 @@
+/**
+ * Shell that runs `script` unless one of `pids` (stuck processes, as the hints name them) is this very tool in state D: a
+ * driver that swallowed one query swallows the next as well, and every try would leave one more process behind. Status 75.
+ */
+export function unlessStuck(tool: string, pids: readonly number[], script: string): string {
+	if (pids.length === 0) return script;
+	return [
+		`for p in ${pids.slice(0, 64).join(' ')}; do`,
+		`{ read -r l <"$PROC/$p/stat"; } 2>/dev/null && case $l in *'(${tool}) D '*) echo "stuck $p"; exit 75 ;; esac`,
+		'done',
+		script,
+	].join('\n');
+}
+
+/** The pid of the stuck tool, when that is why nothing was asked. */
+export function stuckPid(status: number, stdout: string): number | null {
+	const pid = status === 75 ? /^stuck (\d+)$/m.exec(stdout)?.[1] : undefined;
+	return pid === undefined ? null : Number(pid);
+}

@@ -1,0 +1,239 @@
+import type {GpuFacts} from '../../ops/probes/gpus.ts';
+import type {Holder, HolderFacts} from '../../ops/probes/holders.ts';
+import {identityKey} from '../../ops/probes/probe.ts';
+import type {Process, ProcessFacts} from '../../ops/probes/processes.ts';
+import {redact} from '../../ops/redact.ts';
+import type {ConsoleState, ProcessSort} from '../state.ts';
+import {derive} from './derive.ts';
+import {type Face, face, type Level} from './face.ts';
+import {factsOnScreen, nowOnScreen} from './on-screen.ts';
+import {ownerName, processKey} from './owners.ts';
+import {treeOrder} from './tree.ts';
+
+export type ProcessRow = {
+	/** identityKey; `pid@?` for a holder whose process is not in this pid namespace. */
+	readonly key: string;
+	readonly pid: number;
+	readonly parentPid: number | null;
+	/** As /proc says it; `?` where the process cannot be seen. */
+	readonly state: string;
+	readonly level: Level;
+	readonly cpuFraction: number | null;
+	readonly residentBytes: number | null;
+	/** Card numbers it holds, `0-7`; '' for none. */
+	readonly cards: string;
+	readonly gpuBytes: number | null;
+	/** Own memory and that of the rows below it, where the tree is drawn. */
+	readonly gpuBytesBelow: number | null;
+	readonly owner: string;
+	readonly command: string;
+	readonly waitChannel: string | null;
+	readonly stuckMs: number | null;
+	readonly holder: boolean;
+	readonly stuck: boolean;
+	readonly killPending: boolean;
+	readonly depth: number;
+	readonly lastChild: boolean;
+	readonly selected: boolean;
+};
+
+export type ProcessPaneModel = {
+	readonly face: Face;
+	readonly rows: readonly ProcessRow[];
+	/** How many there are in all, and how many the filter leaves. */
+	readonly total: number;
+	readonly holders: number;
+	readonly stuck: number;
+	readonly complete: boolean;
+	readonly filter: string;
+	readonly sort: ProcessSort;
+	readonly inverted: boolean;
+	readonly tree: boolean;
+};
+
+/** A wait this long in one place is no ordinary disk read. */
+export const STUCK_MS = 5_000;
+
+const allRows = derive(
+	[
+		state => factsOnScreen(state).processes?.last?.value ?? null,
+		state => factsOnScreen(state).holders?.last?.value ?? null,
+		state => factsOnScreen(state).gpus?.last?.value ?? null,
+		state => factsOnScreen(state)['command-lines']?.last?.value.lines ?? null,
+		// Against the table's own time: thousands of rows stay equal between two tables.
+		state => factsOnScreen(state).processes?.last?.at ?? 0,
+	],
+	rowsOf,
+);
+
+const orderedRows = derive(
+	[allRows, state => state.view.filter.processes, state => state.view.sort, state => state.view.tree],
+	(rows, filter, sort, tree) => {
+		const left = rows.filter(matcher(filter));
+		return tree ? treeOrder(left, compare(sort)) : left.toSorted(compare(sort));
+	},
+);
+
+export const selectProcesses: (state: ConsoleState) => ProcessPaneModel = derive(
+	[
+		orderedRows,
+		allRows,
+		state => factsOnScreen(state).processes,
+		nowOnScreen,
+		state => state.view.selected.processes,
+		state => state.view,
+	],
+	(rows, all, reading, nowMs, selected, view) => {
+		const chosen = rows.some(row => row.key === selected) ? selected : (rows[0]?.key ?? null);
+		return {
+			face: face('processes', reading, nowMs),
+			rows: rows.map(row => (row.key === chosen ? {...row, selected: true} : row)),
+			total: all.length,
+			holders: all.filter(row => row.holder).length,
+			stuck: all.filter(row => row.stuck).length,
+			complete: reading?.last?.value.complete ?? true,
+			filter: view.filter.processes,
+			sort: view.sort.processes,
+			inverted: view.sort.inverted,
+			tree: view.tree,
+		};
+	},
+);
+
+function rowsOf(
+	table: ProcessFacts | null,
+	holding: HolderFacts | null,
+	gpus: GpuFacts | null,
+	lines: ReadonlyMap<string, string | null> | null,
+	readAt: number,
+): readonly ProcessRow[] {
+	const holders = new Map((holding?.holders ?? []).map(holder => [processKey(holder), holder]));
+	const cardOf = new Map((gpus?.cards ?? []).map(gpu => [gpu.uuid, gpu.index]));
+	const rows: ProcessRow[] = [];
+	for (const process of table?.processes ?? []) {
+		const key = identityKey(process);
+		const holder = holders.get(key) ?? null;
+		holders.delete(key);
+		const stuckMs =
+			process.state === 'D' && process.stuckSince !== null ? Math.max(0, readAt - process.stuckSince) : null;
+		const stuck = stuckMs !== null && stuckMs >= STUCK_MS;
+		// Kernel threads are noise here unless one of them hangs.
+		if ((process.pid === 2 || process.parentPid === 2) && !stuck) continue;
+		rows.push({
+			...heldBy(holder, cardOf),
+			key,
+			pid: process.pid,
+			parentPid: process.parentPid,
+			state: process.state,
+			level: levelOf(process, stuck),
+			cpuFraction: table?.cpuFraction.get(key) ?? null,
+			residentBytes: process.residentBytes,
+			owner: ownerName(process.owner) ?? (process.owner.kind === 'unknown' ? 'unknown' : '-'),
+			command: commandOf(process, lines?.get(key)),
+			waitChannel: process.waitChannel,
+			stuckMs,
+			stuck,
+			killPending: process.killPending,
+			depth: 0,
+			lastChild: false,
+			selected: false,
+		});
+	}
+	for (const [key, holder] of holders) rows.push(unseen(key, holder, cardOf));
+	return rows;
+}
+
+function heldBy(holder: Holder | null, cardOf: ReadonlyMap<string, number>) {
+	const charged = (holder?.memory ?? []).map(({gpuUuid}) => cardOf.get(gpuUuid)).filter(card => card !== undefined);
+	const opened = (holder?.devices ?? [])
+		.map(name => /^nvidia(\d+)$/.exec(name)?.[1])
+		.filter(card => card !== undefined)
+		.map(Number);
+	const told = (holder?.memory ?? []).flatMap(({usedBytes}) => (usedBytes.known ? [usedBytes.value] : []));
+	const gpuBytes = told.length > 0 ? told.reduce((sum, one) => sum + one, 0) : null;
+	return {
+		cards: ranges(charged.length > 0 ? charged : opened),
+		gpuBytes,
+		gpuBytesBelow: gpuBytes,
+		holder: holder !== null,
+	};
+}
+
+/** `0-7`, `0,2-3`. */
+function ranges(numbers: readonly number[]): string {
+	const parts: [number, number][] = [];
+	for (const one of [...new Set(numbers)].toSorted((a, b) => a - b)) {
+		const open = parts.at(-1);
+		if (open && open[1] === one - 1) open[1] = one;
+		else parts.push([one, one]);
+	}
+	return parts.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(',');
+}
+
+function unseen(key: string, holder: Holder, cardOf: ReadonlyMap<string, number>): ProcessRow {
+	return {
+		...heldBy(holder, cardOf),
+		key,
+		pid: holder.pid,
+		parentPid: null,
+		state: '?',
+		level: 'warn',
+		cpuFraction: null,
+		residentBytes: null,
+		owner: 'not visible here',
+		command:
+			holder.startTicks === null
+				? `${holder.driverName || 'a pid'} (not in this pid namespace, or gone)`
+				: holder.driverName,
+		waitChannel: null,
+		stuckMs: null,
+		stuck: false,
+		killPending: false,
+		depth: 0,
+		lastChild: false,
+		selected: false,
+	};
+}
+
+function levelOf(process: Process, stuck: boolean): Level {
+	if (stuck) return 'bad';
+	if (process.state === 'D' || process.killPending) return 'warn';
+	if (process.state === 'Z' || process.state === 'X') return 'dim';
+	return 'plain';
+}
+
+function commandOf(process: Process, line: string | null | undefined): string {
+	if (line === null) return `${process.name} (command line unavailable)`;
+	return line === undefined || line === '' ? process.name : redact(line);
+}
+
+/** `text` anywhere in what the row says, `!text` nowhere. */
+function matcher(filter: string): (row: ProcessRow) => boolean {
+	const inverted = filter.startsWith('!');
+	const text = (inverted ? filter.slice(1) : filter).toLowerCase();
+	if (text === '') return () => true;
+	return row =>
+		`${row.pid} ${row.state} ${row.owner} ${row.command} ${row.waitChannel ?? ''}`.toLowerCase().includes(text) !==
+		inverted;
+}
+
+type Order = (a: ProcessRow, b: ProcessRow) => number;
+
+function compare(sort: ConsoleState['view']['sort']): Order {
+	const by = ORDERS[sort.processes];
+	const sign = sort.inverted ? -1 : 1;
+	return (a, b) => sign * by(a, b) || a.pid - b.pid;
+}
+
+const urgency = (row: ProcessRow): number => (row.holder ? 2 : 0) + (row.stuck ? 1 : 0);
+
+const ORDERS: Record<ProcessSort, Order> = {
+	holders: (a, b) =>
+		urgency(b) - urgency(a) ||
+		(b.gpuBytesBelow ?? 0) - (a.gpuBytesBelow ?? 0) ||
+		(b.cpuFraction ?? 0) - (a.cpuFraction ?? 0),
+	cpu: (a, b) => (b.cpuFraction ?? -1) - (a.cpuFraction ?? -1),
+	memory: (a, b) => (b.residentBytes ?? -1) - (a.residentBytes ?? -1),
+	pid: (a, b) => a.pid - b.pid,
+	name: (a, b) => a.command.localeCompare(b.command),
+};

@@ -1,0 +1,38 @@
+import type {ConsoleState, PaneId} from '../state.ts';
+import {selectExtraction} from './extraction.ts';
+import {selectGpus} from './gpus.ts';
+import {selectMounts} from './mounts.ts';
+import {selectOperations} from './operations.ts';
+import {selectProcesses} from './processes.ts';
+
+type Keyed = {readonly key: string; readonly selected: boolean};
+
+function rowsOf(state: ConsoleState, pane: PaneId): readonly Keyed[] {
+	switch (pane) {
+		case 'gpu':
+			return selectGpus(state).rows;
+		case 'processes':
+			return selectProcesses(state).rows;
+		case 'mounts':
+			return selectMounts(state).rows;
+		case 'extraction':
+			return selectExtraction(state).groups;
+		case 'operations':
+			return selectOperations(state).journal;
+		case 'log':
+			return [];
+	}
+}
+
+/** The identity `by` rows from the selected one, in the order on screen; null where there are no rows. */
+export function neighbour(state: ConsoleState, pane: PaneId, by: number): string | null {
+	const rows = rowsOf(state, pane);
+	const selected = rows.findIndex(row => row.selected);
+	const from = selected >= 0 ? selected : pane === 'operations' ? rows.length - 1 : 0;
+	const to = Math.min(Math.max(0, from + by), rows.length - 1);
+	return rows[to]?.key ?? null;
+}
+
+/** What the cursor of a pane stands on, also before the operator has chosen anything. */
+export const selectedKey = (state: ConsoleState, pane: PaneId): string | null =>
+	rowsOf(state, pane).find(row => row.selected)?.key ?? null;

@@ -1,0 +1,51 @@
+import {fit} from '../safe.ts';
+import {fitRow, invert, type Row, type Span} from '../theme.ts';
+
+/** One column: title and value cannot drift apart, as both are here. */
+export type Column<Item> = {
+	readonly title: string;
+	/** Least width; with `grow` the column takes what is left over. */
+	readonly width: number;
+	readonly grow?: true;
+	readonly align?: 'right';
+	/** 1 stays longest when the pane is narrow. */
+	readonly keep: number;
+	cell(item: Item, width: number): Span | Row;
+};
+
+export type Placed<Item> = {readonly column: Column<Item>; readonly width: number};
+
+/** The columns that fit, most important first, in their own order; one cell of mark and one between them. */
+export function choose<Item>(columns: readonly Column<Item>[], width: number): readonly Placed<Item>[] {
+	let room = width - 1;
+	const chosen = new Set<Column<Item>>();
+	for (const column of columns.toSorted((a, b) => a.keep - b.keep)) {
+		const cost = column.width + (chosen.size > 0 ? 1 : 0);
+		if (cost > room) continue;
+		chosen.add(column);
+		room -= cost;
+	}
+	return columns.filter(column => chosen.has(column)).map(column => ({column, width: column.width + (column.grow ? room : 0)}));
+}
+
+export const headings = <Item>(placed: readonly Placed<Item>[]): Row => [
+	{text: ` ${placed.map(({column, width}) => fit(column.title, width, column.align)).join(' ')}`, tone: 'dim'},
+];
+
+/** `>` marks the selected row; in the focused pane the whole row stands out as well. */
+export function tableRow<Item>(placed: readonly Placed<Item>[], item: Item, selected: boolean, focused: boolean): Row {
+	const row: Span[] = [{text: selected ? '>' : ' ', tone: 'accent'}];
+	for (const [index, {column, width}] of placed.entries()) {
+		if (index > 0) row.push({text: ' ', tone: 'plain'});
+		const shown = column.cell(item, width);
+		if ('text' in shown) row.push({text: fit(shown.text, width, column.align), tone: shown.tone});
+		else row.push(...fitRow(shown, width));
+	}
+	return selected && focused ? invert(row) : row;
+}
+
+/** The part of a list that fits, with the selected item in it. */
+export function windowOn(length: number, selected: number, height: number): {readonly from: number; readonly to: number} {
+	const from = Math.min(Math.max(0, selected - Math.floor(height / 2)), Math.max(0, length - height));
+	return {from, to: Math.min(length, from + height)};
+}

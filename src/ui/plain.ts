@@ -1,0 +1,2 @@
+import type {ConsoleState} from '../state/state.ts';
+export const statusLines = (state: ConsoleState): readonly string[] => [state.target.name];
