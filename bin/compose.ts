@@ -33,7 +33,6 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		: noJournal;
 	const engine = createEngine({
 		store,
-		target,
 		probes: PROBES,
 		journal,
 		clock,

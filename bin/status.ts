@@ -1,7 +1,7 @@
 import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
-import {statusLines as selectHeadline} from '../src/ui/plain.ts';
 import type {ConsoleState} from '../src/state/state.ts';
+import {statusLines as selectHeadline} from '../src/ui/plain.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';

@@ -1,4 +1,5 @@
 import {describe} from '../ops/outcome.ts';
+import type {KernelFinding} from '../ops/probes/kernel-log.ts';
 import type {Mount} from '../ops/probes/mounts.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
@@ -124,13 +125,13 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		pane: 'log',
 		afterMs: 0,
 		remedy: 'see the kernel log (log pane, source kernel)',
-		sees: ({facts, nowMs}) =>
-			(facts['kernel-log']?.last?.value.findings ?? [])
-				.filter(finding => finding.kind !== 'segfault' && (finding.at === null || nowMs - finding.at < 3_600_000))
+		sees: state =>
+			(state.facts['kernel-log']?.last?.value.findings ?? [])
+				.filter(finding => finding.kind !== 'segfault' && isRecent(finding, state))
 				.slice(-3)
 				.map(finding => ({
 					subject: finding.text,
-					words: `${finding.text}${finding.count > 1 ? ` (${finding.count} times)` : ''}`,
+					words: `kernel: ${finding.text}${finding.count > 1 ? ` (${finding.count} times)` : ''}`,
 				})),
 	},
 	{
@@ -200,6 +201,16 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		},
 	},
 ];
+
+const RECENT_MS = 15 * 60_000;
+
+/** Older than that it is history for the log pane. Without wall time in the log the host's own uptime tells the age. */
+function isRecent({at, sinceBootSeconds}: KernelFinding, {facts, nowMs}: Seen): boolean {
+	if (at !== null) return nowMs - at < RECENT_MS;
+	const table = facts.processes?.last?.value;
+	if (sinceBootSeconds === null || !table || table.ticksPerSecond === 0) return false;
+	return (table.uptimeTicks / table.ticksPerSecond - sinceBootSeconds) * 1_000 < RECENT_MS;
+}
 
 function unwantedUnits({facts}: Seen) {
 	const units = facts.services?.last?.value.units.filter(unit => unit.unwanted) ?? [];

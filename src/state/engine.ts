@@ -4,7 +4,6 @@ import type {Plan, RunEvent, RunOutcome, Situation} from '../ops/operations/oper
 import {type RunTools, runPlan} from '../ops/operations/run.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
 import {type Recovery, runRecovery} from '../ops/runbook/run-recovery.ts';
-import type {Target} from '../ops/target.ts';
 import type {Host, HostStatus} from '../ops/transports/host.ts';
 import {type AlertMemory, judgeAlerts} from './alerts.ts';
 import {hintsOf} from './hints.ts';
@@ -16,7 +15,6 @@ import type {ConsoleStore} from './store.ts';
 
 export type EngineOptions = {
 	readonly store: ConsoleStore;
-	readonly target: Target;
 	readonly probes: Catalogue;
 	readonly journal: Journal;
 	openHost(onStatus: (status: HostStatus) => void): Host;
@@ -49,7 +47,8 @@ const JOURNAL_TAIL = 500;
 const OUTPUT_TAIL = 200;
 
 export function createEngine(options: EngineOptions): Engine {
-	const {store, target, journal, clock} = options;
+	const {store, journal, clock} = options;
+	const target = () => store.getState().target;
 	let facts: Facts = NO_FACTS;
 	let memory: AlertMemory = new Map();
 	const acknowledged = new Set<string>();
@@ -98,7 +97,7 @@ export function createEngine(options: EngineOptions): Engine {
 		if (options.mayPublish && !options.mayPublish()) return;
 		const nowMs = clock();
 		const state = store.getState();
-		const judged = judgeAlerts({facts, target, nowMs, route: state.route}, memory, acknowledged);
+		const judged = judgeAlerts({facts, target: target(), nowMs, route: state.route}, memory, acknowledged);
 		memory = judged.memory;
 		for (const alert of judged.alerts) {
 			if (raised.has(alert.id)) continue;
@@ -147,7 +146,12 @@ export function createEngine(options: EngineOptions): Engine {
 		await journal.write(whole);
 	}
 
-	const situation = (): Situation => ({target, facts, nowMs: clock(), ownPid: store.getState().session.ownPid});
+	const situation = (): Situation => ({
+		target: target(),
+		facts,
+		nowMs: clock(),
+		ownPid: store.getState().session.ownPid,
+	});
 
 	function tools(signal: AbortSignal, emit: (event: RunEvent) => void): RunTools {
 		return {

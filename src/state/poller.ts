@@ -7,7 +7,8 @@ import type {Target} from '../ops/target.ts';
 export type Catalogue = {readonly [K in ProbeId]: Probe<FactValues[K]>};
 
 export type PollerOptions = {
-	readonly target: Target;
+	/** As it is now: the configuration may be reloaded while looks go on. */
+	target(): Target;
 	readonly probes: Catalogue;
 	readonly ask: Ask;
 	/** The guest probe speaks to the hypervisor, all others to the host. */
@@ -49,7 +50,7 @@ export function createPoller(options: PollerOptions): Poller {
 	async function once<K extends ProbeId>(id: K): Promise<void> {
 		const probe: Probe<FactValues[K]> = probes[id];
 		const before = options.facts()[id] as Reading<FactValues[K]> | null;
-		const context = {target: options.target, last: before?.last?.value ?? null, hints: options.hints()};
+		const context = {target: options.target(), last: before?.last?.value ?? null, hints: options.hints()};
 		if (!options.wants(id) || probe.script(context) === null) return;
 		const startedAt = clock();
 		const mine = ++turn;

@@ -113,7 +113,7 @@ function seam(left: number, top: number, height: number, boxes: readonly Box[]):
 
 const ORDER: readonly PaneId[] = ['gpu', 'extraction', 'operations', 'processes', 'mounts', 'log'];
 const IDEAL: Record<PaneId, number> = {gpu: 0, processes: 13, mounts: 8, extraction: 9, log: 11, operations: 11};
-const LEAST: Record<PaneId, number> = {gpu: 4, processes: 7, mounts: 5, extraction: 6, log: 5, operations: 6};
+const LEAST: Record<PaneId, number> = {gpu: 4, processes: 7, mounts: 6, extraction: 6, log: 6, operations: 6};
 
 /** Focused pane on top, then as many others as fit whole, the rest one line each. */
 function tabs(width: number, height: number, focus: PaneId, cards: number): Layout {
@@ -131,7 +131,7 @@ function tabs(width: number, height: number, focus: PaneId, cards: number): Layo
 		spare -= tall - 1;
 	}
 	const folded = others.length - stacked.length;
-	const summary = folded === 0 ? 0 : 1 + folded + Math.min(spare, stacked.length === 0 ? 2 : 0);
+	const summary = folded === 0 ? 0 : 1 + folded + Math.min(spare, stacked.length === 0 ? 4 : 0);
 	const extra = room - own - summary - stacked.reduce((sum, {tall}) => sum + tall, 0);
 	const last = stacked.at(-1);
 	if (last && focus === 'gpu') last.tall += extra;

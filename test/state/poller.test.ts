@@ -31,7 +31,7 @@ function poll(ask: () => Promise<Outcome<Answer>>) {
 	let facts: Facts = NO_FACTS;
 	let work = 0;
 	const poller = createPoller({
-		target: LOCAL_TARGET,
+		target: () => LOCAL_TARGET,
 		probes: {...probes, mounts} as unknown as Catalogue,
 		ask,
 		askOuter: ask,

@@ -124,6 +124,7 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 			if (freezing) clearTimeout(freezing);
 			clearInterval(clock);
 			requests.close();
+			units.close();
 			await Promise.all([direct.close(), hypervisor.close()]);
 			population.end();
 			for (const {pid} of census.take()) kill(pid);

@@ -86,7 +86,7 @@ function writeProc(paths: BoxPaths): void {
 }
 
 /** Blanks and such in a mount point are written as octal escapes, as the kernel does. */
-const escape = (path: string): string =>
+const octal = (path: string): string =>
 	path.replaceAll(/[ \t\n\\]/g, char => `\\${char.charCodeAt(0).toString(8).padStart(3, '0')}`);
 
 function mountinfo(paths: BoxPaths): string {
@@ -118,7 +118,7 @@ function mountinfo(paths: BoxPaths): string {
 	return rows
 		.map(([device, point, options, type, source, superOptions], at) => {
 			const parent = at === 0 ? 430 : 512;
-			return `${512 + at} ${parent} ${device} / ${escape(point)} ${options} shared:${at + 210} - ${type} ${source} ${superOptions}\n`;
+			return `${512 + at} ${parent} ${device} / ${octal(point)} ${options} shared:${at + 210} - ${type} ${source} ${superOptions}\n`;
 		})
 		.join('');
 }

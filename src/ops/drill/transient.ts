@@ -15,7 +15,7 @@ export function parseRun(
 	let description = '';
 	let collect = false;
 	let at = 0;
-	const valueOf = (option: string): string =>
+	const operand = (option: string): string =>
 		option.includes('=') ? option.slice(option.indexOf('=') + 1) : (words[++at] ?? '');
 	for (; at < words.length; at++) {
 		const word = words[at] ?? '';
@@ -25,14 +25,14 @@ export function parseRun(
 		}
 		if (!word.startsWith('-')) break;
 		const option = word.split('=')[0];
-		if (option === '--unit' || option === '-u') name = valueOf(word);
-		else if (option === '--description') description = valueOf(word);
-		else if (option === '--working-directory') properties.set('WorkingDirectory', valueOf(word));
-		else if (option === '--property' || option === '-p') assign(properties, valueOf(word));
+		if (option === '--unit' || option === '-u') name = operand(word);
+		else if (option === '--description') description = operand(word);
+		else if (option === '--working-directory') properties.set('WorkingDirectory', operand(word));
+		else if (option === '--property' || option === '-p') assign(properties, operand(word));
 		else if (option === '--setenv' || option === '-E') {
-			const [key = '', ...value] = valueOf(word).split('=');
+			const [key = '', ...value] = operand(word).split('=');
 			env[key] = value.join('=');
-		} else if (option === '--slice' || option === '--service-type' || option === '--uid') valueOf(word);
+		} else if (option === '--slice' || option === '--service-type' || option === '--uid') operand(word);
 		else if (word === '--collect' || word === '-G') collect = true;
 		else if (!['--no-block', '--quiet', '-q', '--no-ask-password'].includes(word)) {
 			return {refused: `systemd-run: unrecognized option '${word}'`};

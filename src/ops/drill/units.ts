@@ -16,6 +16,7 @@ export class Units {
 	readonly all = new Map<string, Unit>();
 	private inhabitants: readonly Inhabitant[] = [];
 	private jobs = 1200;
+	private closed = false;
 	private readonly written = new Map<string, string>();
 	private readonly settled = new Map<Unit, Set<() => void>>();
 
@@ -173,7 +174,7 @@ export class Units {
 
 	private ended(resident: Resident): void {
 		const unit = [...this.all.values()].find(one => one.residents.includes(resident));
-		if (!unit?.running) return;
+		if (this.closed || !unit?.running) return;
 		const main = unit.residents[0] === resident;
 		if (!main && (!unit.definition.fatalChildren || unit.stopping)) return;
 		const {code, signal} = resident.ended ?? {code: 0, signal: null};
@@ -197,6 +198,11 @@ export class Units {
 			unit.enabled = wantedBy !== null && existsSync(`${this.paths.unitFiles}/${wantedBy}.wants/${name}`);
 			unit.dropIns = fragment === null ? [] : confFiles(`${this.paths.unitFiles}/${name}.d`);
 		}
+	}
+
+	/** From here on it follows nothing and writes nothing: the box is being taken away. */
+	close(): void {
+		this.closed = true;
 	}
 
 	reload(): void {

@@ -25,15 +25,24 @@ export const freeGpus: Operation<Record<string, never>> = {
 		);
 		const targets: (PlanTarget & {pid: number; startTicks: number})[] = [];
 		const excluded: PlanTarget[] = [];
+		const unitsFirst = new Map<string, number>();
 		for (const {pid, startTicks, process, spared, says} of claimsOf(situation) ?? []) {
 			const entry = {kind: 'process' as const, identity: `${pid}@${startTicks}`, says};
 			const unit = process?.owner.kind === 'unit' ? process.owner.unit : null;
 			if (spared !== null || startTicks === null) excluded.push({...entry, says: `${says}: ${spared}`});
-			else if (unit && running.has(unit))
+			else if (unit && running.has(unit)) {
+				unitsFirst.set(unit, (unitsFirst.get(unit) ?? 0) + 1);
 				excluded.push({...entry, says: `${says}: stop ${unit} first, a kill alone comes back`});
-			else targets.push({...entry, pid, startTicks});
+			} else targets.push({...entry, pid, startTicks});
 		}
-		if (targets.length === 0) return refuse(`nothing to end: ${excluded.map(each => each.says).join('; ')}`);
+		if (targets.length === 0) {
+			const first = [...unitsFirst].map(
+				([unit, count]) => `${count} of ${unit}: stop that first, a kill alone comes back`,
+			);
+			const rest = excluded.length - [...unitsFirst.values()].reduce((sum, count) => sum + count, 0);
+			const spared = rest > 0 ? [`${rest} protected or not to be reached from here`] : [];
+			return refuse(`nothing to end (${[...first, ...spared].join('; ')})`);
+		}
 		const end = (signal: string, id: string, says: string) => ({
 			kind: 'run' as const,
 			id,

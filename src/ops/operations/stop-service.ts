@@ -47,11 +47,15 @@ export const stopService: Operation<{unit: string}> = {
 					identity: unit,
 					says: `${unit}  ${service.activeState}/${service.subState}  ${service.unitFileState}  ${service.description}`,
 				},
-				...service.pids.map(pid => ({
-					kind: 'process' as const,
-					identity: `cgroup:${pid}`,
-					says: `pid ${pid} in its control group`,
-				})),
+				...(service.pids.length > 0
+					? [
+							{
+								kind: 'process' as const,
+								identity: `cgroup of ${unit}`,
+								says: `with all ${service.pids.length} processes of its control group: pid ${service.pids.join(' ')}`,
+							},
+						]
+					: []),
 			],
 			excluded: [],
 			steps: [

@@ -19,7 +19,7 @@ const BY_NAME: readonly (readonly [name: RegExp, why: string])[] = [
 ];
 
 const BY_UNIT: readonly (readonly [unit: RegExp, why: string])[] = [
-	[/^nvidia-(persistenced|fabricmanager|imex|powerd|dcgm|mps)/, 'infrastructure of the driver'],
+	[/^nvidia-(persistenced|fabricmanager|imex|powerd|mps)/, 'infrastructure of the driver'],
 	[/^(dcgm|dcgm-exporter|nvidia-dcgm)\b/, 'GPU monitoring (DCGM)'],
 	[/^(display-manager|gdm|gdm3|sddm|lightdm)\.service$/, 'display server'],
 	[/^(ssh|sshd)(@.*)?\.(service|socket)$/, 'SSH server: the way to this host'],

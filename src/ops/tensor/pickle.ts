@@ -63,7 +63,10 @@ class PickleWriter {
 	}
 
 	save(tree: Tree): void {
-		if (tree.kind === 'tensor') return this.tensor(tree);
+		if (tree.kind === 'tensor') {
+			this.tensor(tree);
+			return;
+		}
 		this.text(tree.kind === 'list' ? ']' : '}');
 		this.put();
 		if (tree.kind === 'list') {
@@ -113,7 +116,10 @@ class PickleWriter {
 	}
 
 	private tuple(values: readonly number[]): void {
-		if (values.length === 0) return this.text(')');
+		if (values.length === 0) {
+			this.text(')');
+			return;
+		}
 		if (values.length > 3) this.text('(');
 		for (const value of values) this.integer(value);
 		this.text(values.length > 3 ? 't' : '\x85\x86\x87'.charAt(values.length - 1));

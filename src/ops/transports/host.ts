@@ -44,7 +44,6 @@ export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, c
 	let working: number | null = null;
 	let finding: Promise<number | null> | null = null;
 	let restUntil = 0;
-	let outer: Lane | null = null;
 	const lanes = new Map<LaneName, Lane>();
 	const first = routes[0];
 	if (!first) throw new Error('a host needs a route');
@@ -170,7 +169,7 @@ export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, c
 			if (index === null || closed) return nowhere();
 			const transport = routes[index]?.transport;
 			if (!transport) return nowhere();
-			const lane = lanes.get(name) ?? openLane(transport, clock);
+			const lane = lanes.get(name) ?? openLane(transport, clock, name === 'act');
 			lanes.set(name, lane);
 			const outcome = await lane.request(script, limits);
 			if (!outcome.ok && ['unreachable', 'lost', 'timeout'].includes(outcome.failure.kind)) doubt(index);
@@ -179,8 +178,11 @@ export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, c
 		async askOuter(script, limits) {
 			const far = routes.find(each => each.outer)?.outer;
 			if (!far) return bad({kind: 'cancelled'});
-			outer ??= openLane(far, clock);
-			return outer.request(script, limits);
+			// A shell for this one question: a lane kept open would take a channel that an act may need.
+			const lane = openLane(far, clock);
+			const outcome = await lane.request(script, limits);
+			lane.close();
+			return outcome;
 		},
 		async send(script, input, limitMs) {
 			const index = await route();
@@ -195,14 +197,13 @@ export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, c
 			closed = true;
 			clearInterval(returning);
 			dropLanes();
-			outer?.close();
 			for (const {transport} of routes) transport.close();
 		},
 	};
 }
 
 async function sendTo(transport: Transport, script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>> {
-	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], limitMs);
+	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], limitMs, true);
 	if (!opened.ok) return opened;
 	const channel = opened.value;
 	const out: Buffer[] = [];

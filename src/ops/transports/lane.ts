@@ -38,7 +38,7 @@ export function frame(script: string, mark: string): string {
 /** Waits between shells after a failure, so that a dead host is not knocked on at every look. */
 const REST_MS = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 
-export function openLane(transport: Transport, clock: () => number = Date.now): Lane {
+export function openLane(transport: Transport, clock: () => number = Date.now, urgent = false): Lane {
 	let channel: Channel | null = null;
 	let queue: Promise<unknown> = Promise.resolve();
 	let noiseBytes = 0;
@@ -80,7 +80,7 @@ export function openLane(transport: Transport, clock: () => number = Date.now): 
 		if (closed) return bad({kind: 'cancelled'});
 		if (!channel) {
 			if (lastFailure && (clock() < restUntil || abandoned > 1)) return bad(lastFailure);
-			const opening = transport.open(laneCommand(transport.environment), limits.limitMs);
+			const opening = transport.open(laneCommand(transport.environment), limits.limitMs, urgent);
 			const opened = await within(opening, limits.limitMs + 250);
 			if (!opened) return drop({kind: 'unreachable', phase: 'channel', detail: `no channel in ${limits.limitMs} ms`});
 			if (!opened.ok) return drop(opened.failure);

@@ -3,6 +3,7 @@ import {type Command, show} from '../command.ts';
 import {bad, type Failure, good, type Outcome, type ReachPhase} from '../outcome.ts';
 import type {RouteConfig} from '../target.ts';
 import {fingerprint, judgeHostKey, knownKeyTypes} from './known-hosts.ts';
+import {makeSlots} from './slots.ts';
 import {type Operator, readByChild, resolveSettings, type SshSettings} from './ssh-settings.ts';
 import type {Channel, ChannelEnd, Environment, Transport} from './transport.ts';
 
@@ -19,13 +20,13 @@ export function sshTransport(route: RouteConfig, environment: Environment, opera
 	const label = `ssh ${route.ssh}`;
 	let connection: Promise<Outcome<Client>> | null = null;
 	let live: Client | null = null;
-	let channels = 0;
+	let slots = makeSlots(MAX_CHANNELS);
 
 	function forget(client: Client | null) {
 		if (client && client !== live) return;
 		live = null;
 		connection = null;
-		channels = 0;
+		slots = makeSlots(MAX_CHANNELS);
 	}
 
 	async function connect(limitMs: number): Promise<Outcome<Client>> {
@@ -90,7 +91,7 @@ export function sshTransport(route: RouteConfig, environment: Environment, opera
 	return {
 		label,
 		environment,
-		async open(command: Command, limitMs: number) {
+		async open(command: Command, limitMs: number, urgent = false) {
 			const startedAt = Date.now();
 			connection ??= connect(limitMs).then(outcome => {
 				if (!outcome.ok) connection = null;
@@ -98,19 +99,25 @@ export function sshTransport(route: RouteConfig, environment: Environment, opera
 			});
 			const connected = await connection;
 			if (!connected.ok) return connected;
-			if (channels >= MAX_CHANNELS) {
+			const client = connected.value;
+			if (!(await slots.take(startedAt + limitMs - Date.now(), urgent))) {
 				return bad({
 					kind: 'unreachable',
 					phase: 'channel',
 					detail: `${MAX_CHANNELS} channels in use, some without an answer`,
 				});
 			}
-			const client = connected.value;
-			channels++;
-			const leftMs = Math.max(200, limitMs - (Date.now() - startedAt));
-			const opened = await openChannel(client, command, leftMs, () => {
-				if (client === live) channels--;
-			});
+			if (client !== live) {
+				slots.give();
+				return bad({
+					kind: 'unreachable',
+					phase: 'keepalive',
+					detail: 'the connection was lost while waiting for a channel',
+				});
+			}
+			const leftMs = Math.max(200, startedAt + limitMs - Date.now());
+			const mine = slots;
+			const opened = await openChannel(client, command, leftMs, () => mine.give());
 			if (!opened.ok && opened.failure.kind === 'unreachable' && opened.failure.phase === 'keepalive') forget(client);
 			return opened;
 		},

@@ -10,7 +10,7 @@ export function throughTransport(outer: Transport, prefix: Command, environment:
 	return {
 		label: `${outer.label} ${show(prefix.filter(word => word !== '--'))}`,
 		environment,
-		open: (command, limitMs) => outer.open([...widen, ...prefix, ...command], limitMs),
+		open: (command, limitMs, urgent) => outer.open([...widen, ...prefix, ...command], limitMs, urgent),
 		close: () => outer.close(),
 	};
 }

@@ -12,8 +12,11 @@ export type Transport = {
 	/** For the header: `local`, `ssh root@pve.example`, `… pct exec 129`. */
 	readonly label: string;
 	readonly environment: Environment;
-	/** Starts `command`. The limit starts now: it covers connect, authentication and the opening of the channel. */
-	open(command: Command, limitMs: number): Promise<Outcome<Channel>>;
+	/**
+	 * Starts `command`. The limit starts now: it covers connect, authentication, waiting for a free channel and opening it.
+	 * `urgent` (an act of the operator) goes before every look that waits.
+	 */
+	open(command: Command, limitMs: number, urgent?: boolean): Promise<Outcome<Channel>>;
 	/** Opening again after `close` connects anew. */
 	close(): void;
 };

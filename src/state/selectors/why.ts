@@ -66,7 +66,7 @@ export function whyOfProcess(process: Process, facts: Facts, holds: readonly Par
 	const lines = [
 		because(
 			'plain',
-			`pid ${process.pid} ${process.name}  started at tick ${process.startTicks}${holds.length > 0 ? '  ' : ''}`,
+			`pid ${process.pid} ${process.name} (start ${process.startTicks})${holds.length > 0 ? '  ' : ''}`,
 			...holds,
 		),
 	];

@@ -44,7 +44,7 @@ export function layerRows(layer: Layer, place: Place): readonly Row[] {
 	const {from, to} = seen(layer, room);
 	const lines = [...layer.body.slice(from, to)];
 	while (lines.length < room) lines.push([]);
-	const more = layer.body.length > room ? `${from + 1}-${to} of ${layer.body.length}` : '';
+	const more = layer.body.length > room ? `${from + 1}-${to} of ${layer.body.length}${to < layer.body.length ? ', PgDn for more' : ''}` : '';
 	return [
 		edge('┌', layer.title, '┐', place.width),
 		...[...lines, ...layer.foot].map((row): Row => [span('│ ', 'accent'), ...fitRow(row, inner), span(' │', 'accent')]),

@@ -15,7 +15,8 @@ type Of<T extends Overlay['type']> = Extract<Overlay, {type: T}>;
 /** Keys of the pane in focus first, then all, by group. Read from the one table. */
 export function helpLayer({scroll}: Of<'help'>, state: ConsoleState, screen: Screen): Layer {
 	const width = Math.max(30, Math.min(screen.width - 6, 96));
-	const row = (binding: Binding): Row => [span(fit(keysOf(binding), 19), 'accent'), span(binding.says)];
+	const row = (binding: Binding): Row =>
+		binding.keys[0] === '1' ? [span(fit('1-6', 19), 'accent'), span('to a pane by its number')] : [span(fit(keysOf(binding), 19), 'accent'), span(binding.says)];
 	const here = bindings.filter(binding => binding.scope === state.view.focus);
 	const own: Row[] = here.length > 0 ? [[span(`${PANE_NAMES[state.view.focus]} pane`, 'title')], ...here.map(row), []] : [];
 	const panes = bindings.filter(binding => (binding.scope === 'global' || binding.scope === 'always') && !/^[2-6]$/.test(binding.keys[0] ?? ''));

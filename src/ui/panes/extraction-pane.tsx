@@ -74,7 +74,7 @@ function server(model: ExtractionPaneModel): Row {
 }
 
 const GROUP_COLUMNS: readonly Column<ExtractionGroup>[] = [
-	{title: 'GROUP', width: 14, keep: 1, cell: group => span(group.name)},
+	{title: 'GROUP', width: 14, stretch: 6, keep: 1, cell: group => span(group.name)},
 	{title: 'STATE', width: 9, keep: 2, cell: group => span(group.state, group.state === 'holes' ? 'warn' : group.state === 'full' ? 'good' : 'plain')},
 	{title: 'FILES', width: 11, align: 'right', keep: 1, cell: group => span(`${count(group.present)}/${count(group.expected)}`)},
 	{title: '', width: 10, grow: true, keep: 3, cell: (group, width) => bar(group.expected > 0 ? group.present / group.expected : null, width, 'good')},

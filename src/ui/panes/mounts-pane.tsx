@@ -9,7 +9,7 @@ import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
 const COLUMNS: readonly Column<MountRow>[] = [
 	{title: 'STATE', width: 9, keep: 1, cell: row => span(row.state, row.level)},
-	{title: 'PATH', width: 11, keep: 1, cell: row => span(row.path, row.expected ? 'plain' : 'dim')},
+	{title: 'PATH', width: 11, stretch: 18, keep: 1, cell: row => span(row.path, row.expected ? 'plain' : 'dim')},
 	{title: 'TYPE', width: 6, keep: 5, cell: row => span(row.type, 'dim')},
 	{title: 'USED/TOTAL', width: 13, align: 'right', keep: 2, cell: size},
 	{title: 'USE', width: 4, align: 'right', keep: 3, cell: row => span(row.totalBytes === null ? '' : percentOf(row.usedFraction), row.level === 'good' ? 'plain' : row.level)},

@@ -11,12 +11,12 @@ const COLUMNS: readonly Column<ProcessRow>[] = [
 	{title: 'PID', width: 7, align: 'right', keep: 1, cell: row => span(String(row.pid), row.level)},
 	{title: 'ST', width: 2, keep: 1, cell: row => span(row.state, row.level)},
 	{title: 'STUCK', width: 6, align: 'right', keep: 4, cell: row => span(row.stuckMs === null ? '' : duration(row.stuckMs), row.level)},
-	{title: 'WAITS IN', width: 14, keep: 8, cell: row => span(row.waitChannel ?? '', row.stuck ? 'bad' : 'dim')},
+	{title: 'WAITS IN', width: 14, stretch: 8, keep: 8, cell: row => span(row.waitChannel ?? '', row.stuck ? 'bad' : 'dim')},
 	{title: 'CPU%', width: 5, align: 'right', keep: 3, cell: row => span(row.cpuFraction === null ? '-' : (row.cpuFraction * 100).toFixed(row.cpuFraction >= 10 ? 0 : 1))},
 	{title: 'RSS', width: 7, align: 'right', keep: 6, cell: row => span(bytesShort(row.residentBytes))},
 	{title: 'GPU', width: 3, keep: 2, cell: row => span(row.cards)},
 	{title: 'GPU GiB', width: 7, align: 'right', keep: 2, cell: gpuMemory},
-	{title: 'OWNER', width: 20, keep: 1, cell: row => span(row.owner.replace(/\.service$/, ''), row.holder ? 'plain' : 'dim')},
+	{title: 'OWNER', width: 20, stretch: 8, keep: 1, cell: row => span(row.owner.replace(/\.service$/, ''), row.holder ? 'plain' : 'dim')},
 	{title: 'COMMAND', width: 18, grow: true, keep: 1, cell: command},
 ];
 

@@ -7,6 +7,8 @@ export type Column<Item> = {
 	/** Least width; with `grow` the column takes what is left over. */
 	readonly width: number;
 	readonly grow?: true;
+	/** Cells it may take on top before the growing column gets the rest. */
+	readonly stretch?: number;
 	readonly align?: 'right';
 	/** 1 stays longest when the pane is narrow. */
 	readonly keep: number;
@@ -14,6 +16,9 @@ export type Column<Item> = {
 };
 
 export type Placed<Item> = {readonly column: Column<Item>; readonly width: number};
+
+/** What a growing column keeps for itself before others stretch. */
+const RESERVE = 12;
 
 /** The columns that fit, most important first, in their own order; one cell of mark and one between them. */
 export function choose<Item>(columns: readonly Column<Item>[], width: number): readonly Placed<Item>[] {
@@ -25,7 +30,12 @@ export function choose<Item>(columns: readonly Column<Item>[], width: number): r
 		chosen.add(column);
 		room -= cost;
 	}
-	return columns.filter(column => chosen.has(column)).map(column => ({column, width: column.width + (column.grow ? room : 0)}));
+	const placed = columns.filter(column => chosen.has(column)).map(column => {
+		const more = Math.max(0, Math.min(column.stretch ?? 0, room - RESERVE));
+		room -= more;
+		return {column, width: column.width + more};
+	});
+	return placed.map(({column, width: wide}) => ({column, width: column.grow ? wide + room : wide}));
 }
 
 export const headings = <Item>(placed: readonly Placed<Item>[]): Row => [

@@ -7,14 +7,15 @@ const BOUND_MS = 200;
 
 type RawInput = {readonly isTTY?: boolean; setRawMode?(on: boolean): unknown};
 
-/** The terminal as it was found. Never throws, never takes longer than its bound. */
-export function restoreTerminal(screen: Screen, stdin: RawInput): void {
+/** The terminal as it was found, or `gone`. Never throws, never takes longer than its bound. */
+export function restoreTerminal(screen: Screen, stdin: RawInput): 'written' | 'full' | 'gone' {
 	try {
 		if (stdin.isTTY) stdin.setRawMode?.(false);
 	} catch {
 		// The terminal is gone: there is nothing to give back.
 	}
-	if (screen.writeNow(RESTORE, BOUND_MS)) return;
+	const outcome = screen.writeNow(RESTORE, BOUND_MS);
+	if (outcome !== 'full') return outcome;
 	try {
 		// Stalled: somebody who may wait writes it when the terminal drains, or ends with it.
 		spawn('/bin/sh', ['-c', "printf '\\030\\033[?2026l\\033[?2004l\\033[?1049l\\033[0m\\033[?25h'"], {
@@ -24,4 +25,5 @@ export function restoreTerminal(screen: Screen, stdin: RawInput): void {
 	} catch {
 		// No process can be started; the operator's `reset` is all that is left.
 	}
+	return outcome;
 }

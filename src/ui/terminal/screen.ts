@@ -61,17 +61,18 @@ export class Screen extends Writable {
 		}
 	}
 
-	/** Written at once, trying for `boundMs` at most; false when the terminal did not take it all. */
-	writeNow(text: string, boundMs: number): boolean {
+	/** Written at once, trying for `boundMs` at most. `full`: the terminal did not take it all; `gone`: there is none. */
+	writeNow(text: string, boundMs: number): 'written' | 'full' | 'gone' {
 		const bytes = Buffer.from(text);
 		const until = performance.now() + boundMs;
 		let sent = 0;
 		for (;;) {
 			try {
 				while (sent < bytes.length) sent += writeSync(this.#fd, bytes, sent);
-				return true;
+				return 'written';
 			} catch (error) {
-				if (!isFull(error) || performance.now() >= until) return false;
+				if (!isFull(error)) return 'gone';
+				if (performance.now() >= until) return 'full';
 				Atomics.wait(PAUSE, 0, 0, 5);
 			}
 		}

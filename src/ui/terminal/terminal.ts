@@ -1,3 +1,4 @@
+import {closeSync} from 'node:fs';
 import type {SuspendTerminal, TerminalSuspension} from 'ink';
 import type {Viewport, ViewportSource} from '../hooks/use-console.ts';
 import {restoreTerminal} from './restore.ts';
@@ -21,10 +22,12 @@ export type Terminal = {
 
 export type InkHooks = {readonly suspendTerminal: SuspendTerminal; unmount(): void};
 
+type Stream = NodeJS.EventEmitter & {readonly isTTY?: boolean; readonly fd?: number};
+
 export type TerminalOptions = {
-	readonly stdout: Tty & NodeJS.EventEmitter;
-	readonly stdin: NodeJS.EventEmitter & {readonly isTTY?: boolean; setRawMode?(on: boolean): unknown; unref?(): unknown};
-	readonly stderr: NodeJS.EventEmitter & {write(text: string): unknown};
+	readonly stdout: Tty & Stream;
+	readonly stdin: Stream & {setRawMode?(on: boolean): unknown; unref?(): unknown};
+	readonly stderr: Stream & {write(text: string): unknown};
 	/** Called once, first thing on the way out; must not wait. */
 	onLeave?(code: number): void;
 	/** Stops this process group until it is continued; a test says what that means. */
@@ -95,7 +98,14 @@ export function createTerminal({stdout, stdin, stderr, onLeave, stop = stopGroup
 	function restore(): void {
 		if (gone) return;
 		gone = true;
-		restoreTerminal(screen, stdin);
+		if (restoreTerminal(screen, stdin) === 'gone') letGo();
+	}
+
+	/** Node aborts at exit when it cannot put a vanished terminal back into its old mode; it leaves closed ones alone. */
+	function letGo(): void {
+		for (const {isTTY, fd} of [stdin, stdout, stderr]) {
+			if (isTTY && fd !== undefined) closeQuietly(fd);
+		}
 	}
 
 	function leave(code: number, error?: unknown): void {
@@ -108,7 +118,10 @@ export function createTerminal({stdout, stdin, stderr, onLeave, stop = stopGroup
 		}
 		restore();
 		process.off('exit', restore).off('SIGCONT', continued);
-		for (const signal of SIGNALS) process.off(signal, handlers[signal] as () => void);
+		// Not before this signal has been handed to everybody: who finds itself alone with it raises it again.
+		setImmediate(() => {
+			for (const signal of SIGNALS) process.off(signal, handlers[signal] as () => void);
+		});
 		process.off('uncaughtException', crashed).off('unhandledRejection', crashed);
 		stdin.off('end', hungUp);
 		stdin.unref?.();
@@ -139,6 +152,14 @@ export function createTerminal({stdout, stdin, stderr, onLeave, stop = stopGroup
 
 /** 0 is the own process group: the shell's job, with whatever started us. */
 const stopGroup = (): void => void process.kill(0, 'SIGSTOP');
+
+function closeQuietly(fd: number): void {
+	try {
+		closeSync(fd);
+	} catch {
+		// Closed already.
+	}
+}
 
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms));
 
