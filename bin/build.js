@@ -1,13 +1,20 @@
 // Builds the one bundled file: production React inside, ssh2 outside (it dies on __dirname when bundled into ESM).
-import {chmodSync} from 'node:fs';
+import {chmodSync, rmSync} from 'node:fs';
 import {build} from 'esbuild';
 
 const BANNER = `#!/usr/bin/env node
 import {createRequire as __createRequire} from 'node:module';
 const require = __createRequire(import.meta.url);`;
 
+// Chunks are named by their content: old ones would pile up.
+rmSync('dist', {recursive: true, force: true});
+
 await build({
-	entryPoints: {relight: 'bin/relight.ts'},
+	entryPoints: {
+		relight: 'bin/relight.ts',
+		...(process.argv.includes('bench') && {bench: 'bin/bench.ts'}),
+		...(process.argv.includes('screenshot') && {screenshot: 'bin/screenshot.ts'}),
+	},
 	outdir: 'dist',
 	bundle: true,
 	splitting: true,
@@ -16,9 +23,7 @@ await build({
 	platform: 'node',
 	target: 'node20',
 	minify: true,
-	keepNames: true,
-	sourcemap: false,
-	external: ['ssh2'],
+	external: ['ssh2', '@lydell/node-pty', '@xterm/headless'],
 	define: {'process.env.NODE_ENV': '"production"', 'process.env["DEV"]': '"false"'},
 	alias: {'react-devtools-core': './bin/no-devtools.js'},
 	loader: {'.py': 'text', '.sh': 'text'},

@@ -4,7 +4,7 @@ import {selectGpus} from '../state/selectors/gpus.ts';
 import {PANES, type PaneId} from '../state/state.ts';
 import {useConsole, useViewport} from './hooks/use-console.ts';
 import {useKeymap} from './keymap/use-keymap.ts';
-import {type Box as Placed, type BoxId, type Layout, layout, type Seam} from './layout.ts';
+import {type BoxId, type Layout, layout, type Box as Placed, type Seam} from './layout.ts';
 import {Layers} from './overlays/layers.tsx';
 import {ExtractionPane} from './panes/extraction-pane.tsx';
 import {Footer} from './panes/footer.tsx';

@@ -85,7 +85,8 @@ export const count = (value: number | null): string =>
 	value === null ? UNKNOWN : String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
 /** One word with its number: `1 hole`, `3 holes`. */
-export const some = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`;
+export const some = (value: number, one: string, many = `${one}s`): string =>
+	`${count(value)} ${value === 1 ? one : many}`;
 
 /** `17:21:04` in the operator's zone. */
 export function clock(at: number): string {

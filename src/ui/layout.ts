@@ -15,7 +15,13 @@ export type Layout = {
 };
 
 export type BoxId = PaneId | 'header' | 'alert' | 'tabs' | 'summary' | 'footer' | 'why' | 'status';
-export type Box = {readonly id: BoxId; readonly left: number; readonly top: number; readonly width: number; readonly height: number};
+export type Box = {
+	readonly id: BoxId;
+	readonly left: number;
+	readonly top: number;
+	readonly width: number;
+	readonly height: number;
+};
 export type Seam = {readonly left: number; readonly top: number; readonly glyphs: readonly string[]};
 
 export type LayoutView = {readonly focus: PaneId; readonly zoomed: boolean; readonly gpus: number};
@@ -23,8 +29,9 @@ export type LayoutView = {readonly focus: PaneId; readonly zoomed: boolean; read
 export function layout(columns: number, rows: number, view: LayoutView): Layout {
 	const width = Math.max(1, columns - 1);
 	const height = Math.max(1, rows - 1);
-	const cards = Math.min(Math.max(view.gpus, 1), Math.max(1, Math.floor(height / 3)));
-	if (height < 5) return {mode: 'line', width, height, boxes: [{id: 'status', left: 0, top: 0, width, height: 1}], seams: []};
+	const cards = Math.min(Math.max(view.gpus, 1), Math.max(8, Math.floor(height / 3)));
+	if (height < 5)
+		return {mode: 'line', width, height, boxes: [{id: 'status', left: 0, top: 0, width, height: 1}], seams: []};
 	if (width < 59 || height < 14) {
 		return {mode: 'text', width, height, boxes: [{id: 'status', left: 0, top: 0, width, height}], seams: []};
 	}

@@ -16,6 +16,7 @@ const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 /** Variation selectors and skin tones: terminals disagree on their width and nothing is lost without them. */
 const JOINED = /[\u{fe00}-\u{fe0f}\u{1f3fb}-\u{1f3ff}\u{e0100}-\u{e01ef}]/gu;
 const HOSTILE =
+	// biome-ignore lint/suspicious/noMisleadingCharacterClass: single marks are meant
 	/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Cn}\p{Co}\u{115f}\u{1160}\u{3164}\u{ffa0}\u{34f}\u{180b}-\u{180f}\u{1f1e6}-\u{1f1ff}]/gu;
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
@@ -42,7 +43,7 @@ export function truncate(text: string, cells: number): string {
 }
 
 /** Exactly `cells` cells: padded, or cut with a mark. */
-export function fit(text: string, cells: number, align: 'left' | 'right' = 'left'): string {
+export function fitText(text: string, cells: number, align: 'left' | 'right' = 'left'): string {
 	const shown = truncate(text, cells);
 	const room = cells - width(shown);
 	if (room <= 0) return shown;

@@ -41,7 +41,9 @@ export const rowText = (row: Row): string => row.map(({text}) => text).join('');
 export function fitRow(row: Row, cells: number): Row {
 	const shown = truncateRow(row, cells);
 	const room = cells - rowWidth(shown);
-	return room > 0 ? [...shown, {text: ' '.repeat(room), tone: shown.at(-1)?.tone === 'inverse' ? 'inverse' : 'plain'}] : shown;
+	return room > 0
+		? [...shown, {text: ' '.repeat(room), tone: shown.at(-1)?.tone === 'inverse' ? 'inverse' : 'plain'}]
+		: shown;
 }
 
 export function truncateRow(row: Row, cells: number): Row {
@@ -124,10 +126,10 @@ const ASCII: Readonly<Record<string, string>> = {
 
 /** From the environment: NO_COLOR, a locale without UTF-8, the Linux console's small font. */
 export function themeFor(env: Readonly<Record<string, string | undefined>>, flags: {ascii?: boolean} = {}): Theme {
-	const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG'] || '';
+	const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
 	const utf8 = /utf-?8/i.test(locale);
 	return {
-		color: (env['NO_COLOR'] ?? '') === '',
-		ascii: flags.ascii === true || !utf8 || env['TERM'] === 'linux',
+		color: (env.NO_COLOR ?? '') === '',
+		ascii: flags.ascii === true || !utf8 || env.TERM === 'linux',
 	};
 }

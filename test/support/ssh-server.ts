@@ -88,8 +88,12 @@ export async function startSshServer(
 		},
 		sessions: () => open,
 		mood: 'well',
-		pause: () => sockets().forEach(socket => socket.pause()),
-		resume: () => sockets().forEach(socket => socket.resume()),
+		pause: () => {
+			for (const socket of sockets()) socket.pause();
+		},
+		resume: () => {
+			for (const socket of sockets()) socket.resume();
+		},
 		close() {
 			for (const client of clients) client.end();
 			for (const child of children) if (child.pid) process.kill(-child.pid, 'SIGKILL');

@@ -17,18 +17,30 @@ describe('rows', () => {
 	});
 
 	it('put the right part at the end of the line', () => {
-		expect(rowText(spread([span('left side of it')], [span('right')], 20))).toBe('left side of i…right');
+		expect(rowText(spread([span('left side of it')], [span('right')], 20))).toBe('left side of itright');
 	});
 });
 
 describe('paint', () => {
 	it('colours by meaning and always resets', () => {
-		expect(paint([span('HUNG', 'bad'), span(' /data')], {color: true, ascii: false})).toBe('\x1b[1;31mHUNG\x1b[0m /data');
+		expect(paint([span('HUNG', 'bad'), span(' /data')], {color: true, ascii: false})).toBe(
+			'\x1b[1;31mHUNG\x1b[0m /data',
+		);
 	});
 
 	it('has bold and inverse only without colour', () => {
-		const painted = ['dim', 'good', 'warn', 'bad', 'accent', 'title', 'inverse'].map(tone => paint([span('x', tone as 'dim')], {color: false, ascii: false}));
-		expect(painted).toEqual(['x', 'x', '\x1b[1mx\x1b[0m', '\x1b[1;7mx\x1b[0m', '\x1b[1mx\x1b[0m', '\x1b[1mx\x1b[0m', '\x1b[7mx\x1b[0m']);
+		const painted = ['dim', 'good', 'warn', 'bad', 'accent', 'title', 'inverse'].map(tone =>
+			paint([span('x', tone as 'dim')], {color: false, ascii: false}),
+		);
+		expect(painted).toEqual([
+			'x',
+			'x',
+			'\x1b[1mx\x1b[0m',
+			'\x1b[1;7mx\x1b[0m',
+			'\x1b[1mx\x1b[0m',
+			'\x1b[1mx\x1b[0m',
+			'\x1b[7mx\x1b[0m',
+		]);
 	});
 
 	it('keeps every cell in ASCII', () => {

@@ -151,13 +151,7 @@ function configServer({phaseLimitMs, ...rest}: NonNullable<Target['server']>): R
 	return {...rest, phaseLimit: phaseLimitMs / 1_000};
 }
 
-function configExtraction({
-	records,
-	tokens,
-	confirmMs,
-	log,
-	script,
-	...rest
-}: NonNullable<Target['extraction']>): Record<string, unknown> {
-	return {...rest, expect: {records, tokens}, confirm: confirmMs / 1_000, script: script && {...script, log}};
+function configExtraction(extraction: NonNullable<Target['extraction']>): Record<string, unknown> {
+	const {records, tokens, confirmMs, ...rest} = extraction;
+	return {...rest, expect: {records, tokens}, confirm: confirmMs / 1_000};
 }

@@ -1,25 +1,25 @@
 import {mkdirSync, mkdtempSync, realpathSync, rmSync} from 'node:fs';
-import {createServer} from 'node:net';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {stringify} from 'yaml';
 import type {Target} from '../target.ts';
+import {freePort, openRoutes} from './box-routes.ts';
 import {boxConfig, boxTarget} from './box-target.ts';
 import {buildData, HIDDEN_SIZE} from './build-data.ts';
 import {buildHost, write} from './build-host.ts';
 import {Census} from './census.ts';
 import {Gpus} from './gpus.ts';
-import {makeLeash, startWarden} from './leash.ts';
+import {type Leash, makeLeash, signalBoxProcess, startWarden} from './leash.ts';
 import {type BoxPaths, boxPath, boxPaths} from './paths.ts';
 import {Population} from './population.ts';
 import {ProcMirror} from './proc-mirror.ts';
-import {seeded} from './random.ts';
-import {dimensions, makeRecords} from './records.ts';
+import {type Random, seeded} from './random.ts';
+import {type DatasetRecord, type Dimensions, dimensions, makeRecords} from './records.ts';
 import {Requests} from './requests.ts';
 import {settle} from './residents.ts';
 import {type Score, type Signalled, scorer} from './score.ts';
 import {serviceRequests} from './service-requests.ts';
-import {type Freeze, openSshRoute, type SshRoute} from './ssh-route.ts';
+import type {Freeze, SshRoute} from './ssh-route.ts';
 import {Units} from './units.ts';
 
 export type Scenario = 'incident' | 'frozen-ssh';
@@ -67,12 +67,50 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 	const leash = makeLeash(paths);
 	startWarden(paths, leash, directory === undefined);
 	const population = new Population(leash, boxPath(paths), paths.home);
+	try {
+		return await inhabit(
+			{scenario, paths, program, random, records, size, scriptSha256, leash, population},
+			directory === undefined,
+		);
+	} catch (error) {
+		population.end();
+		leash.cut();
+		throw error;
+	}
+}
+
+type Furnished = {
+	readonly scenario: Scenario;
+	readonly paths: BoxPaths;
+	readonly program: readonly string[];
+	readonly random: Random;
+	readonly records: readonly DatasetRecord[];
+	readonly size: Dimensions;
+	readonly scriptSha256: string;
+	readonly leash: Leash;
+	readonly population: Population;
+};
+
+/** Opens the routes, starts what lives in the box, and keeps its tables true until it is closed. */
+async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
+	const {scenario, paths, program, random, records, leash, population} = furnished;
+	const {direct, hypervisor} = await openRoutes(paths, leash.readEnd);
+	const target = boxTarget({
+		...furnished,
+		directPort: direct.port,
+		hypervisorPort: hypervisor.port,
+		serverPort: await freePort(),
+	});
+	write(
+		paths.config,
+		`# The drill's box as a configuration: relight --config ${paths.config}\n${stringify(boxConfig(target))}`,
+	);
+	write(paths.settings, JSON.stringify({target, hiddenSize: HIDDEN_SIZE, records: records.length}));
+
 	const census = new Census(paths, population, program);
 	const units = new Units(paths, population, census);
-	const asked = new Set<string>();
-	const requests = new Requests(paths, serviceRequests(paths, units, asked, population));
+	const requests = new Requests(paths, serviceRequests(paths, units, population));
 	settle(paths, units, population);
-
 	const mirror = new ProcMirror(paths);
 	const gpus = new Gpus(paths, random);
 	const tick = (): void => {
@@ -84,23 +122,7 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 	};
 	tick();
 	const clock = setInterval(tick, TICK_MS);
-	clock.unref();
 
-	const {direct, hypervisor} = await openRoutes(paths, leash.readEnd);
-	const target = boxTarget({
-		paths,
-		records,
-		size,
-		directPort: direct.port,
-		hypervisorPort: hypervisor.port,
-		serverPort: await freePort(),
-		scriptSha256,
-	});
-	write(
-		paths.config,
-		`# The drill's box as a configuration: relight --config ${paths.config}\n${stringify(boxConfig(target))}`,
-	);
-	write(paths.settings, JSON.stringify({target, hiddenSize: HIDDEN_SIZE, records: records.length}));
 	let freezing: NodeJS.Timeout | null = null;
 	if (scenario === 'incident') direct.freeze('mute');
 	else {
@@ -108,10 +130,10 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 		freezing.unref();
 	}
 
-	const score = scorer(target, records, population, asked);
+	const score = scorer(target, records, population);
 	let closed = false;
 	return {
-		directory: root,
+		directory: paths.root,
 		paths,
 		target,
 		configFile: paths.config,
@@ -127,49 +149,11 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 			units.close();
 			await Promise.all([direct.close(), hypervisor.close()]);
 			population.end();
-			for (const {pid} of census.take()) kill(pid);
+			for (const {pid, startTicks} of census.take()) signalBoxProcess(leash.path, pid, startTicks, 'SIGKILL');
 			leash.cut();
-			if (directory === undefined) rmSync(root, {recursive: true, force: true, maxRetries: 5, retryDelay: 50});
+			if (removeBox) rmSync(paths.root, {recursive: true, force: true, maxRetries: 5, retryDelay: 50});
 		},
 	};
-}
-
-function kill(pid: number): void {
-	try {
-		process.kill(pid, 'SIGKILL');
-	} catch {
-		// It ended with its parent.
-	}
-}
-
-/** Two servers with host keys of their own, one user key for both, everything a client needs below operator/. */
-async function openRoutes(paths: BoxPaths, leash: number): Promise<{direct: SshRoute; hypervisor: SshRoute}> {
-	const {default: ssh2} = await import('ssh2');
-	const userKeys = ssh2.utils.generateKeyPairSync('ed25519');
-	const user = ssh2.utils.parseKey(userKeys.public);
-	if (user instanceof Error) throw user;
-	const keys = [ssh2.utils.generateKeyPairSync('ed25519'), ssh2.utils.generateKeyPairSync('ed25519')] as const;
-	const env = {PATH: boxPath(paths), HOME: paths.home, LANG: 'C.UTF-8', SHELL: '/bin/sh', USER: 'root'};
-	const place = {env, cwd: paths.home, leash};
-	const direct = await openSshRoute({hostKey: keys[0].private, user, place});
-	const hypervisor = await openSshRoute({hostKey: keys[1].private, user, place});
-	write(paths.identity, userKeys.private, 0o600);
-	write(`${paths.identity}.pub`, `${userKeys.public} operator\n`);
-	const line = (port: number, key: string): string => `[127.0.0.1]:${port} ${key.split(' ').slice(0, 2).join(' ')}\n`;
-	write(paths.knownHosts, line(direct.port, keys[0].public) + line(hypervisor.port, keys[1].public));
-	return {direct, hypervisor};
-}
-
-/** A port nobody listens on now; given back at once, for the stand-in server to take. */
-function freePort(): Promise<number> {
-	return new Promise((resolve, reject) => {
-		const probe = createServer();
-		probe.once('error', reject);
-		probe.listen({port: 0, host: '127.0.0.1'}, () => {
-			const address = probe.address();
-			probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-		});
-	});
 }
 
 export type {Freeze, Score, Signalled};

@@ -29,8 +29,8 @@ export type Dimensions = {
 };
 
 export function dimensions(scale: number): Dimensions {
-	const groupSize = Math.max(4, Math.round(200 * scale));
-	const lastGroup = Math.max(3, Math.round(43 * scale));
+	const groupSize = Math.max(8, Math.round(200 * scale));
+	const lastGroup = Math.max(6, Math.round(43 * scale));
 	const last = 9 * groupSize;
 	return {
 		records: Math.max(last + groupSize, Math.round(3732 * scale)),

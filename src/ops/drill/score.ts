@@ -27,12 +27,7 @@ export type Score = {
 };
 
 /** Remembers what is done now; the result compares with it. */
-export function scorer(
-	target: Target,
-	records: readonly DatasetRecord[],
-	population: Population,
-	asked: ReadonlySet<string>,
-) {
+export function scorer(target: Target, records: readonly DatasetRecord[], population: Population) {
 	const {extraction} = target;
 	if (!extraction) throw new Error('a box without an extraction cannot be scored');
 	const tokens = records.map(record => record.input_ids.length);
@@ -54,16 +49,17 @@ export function scorer(
 			lost: [...before].filter(index => !after.has(index)),
 			corrupt,
 			holes: Array.from({length: highest + 1}, (_, index) => index).filter(index => !after.has(index)),
-			wrongKills: wrongKills(population, asked, named),
+			wrongKills: wrongKills(population, named),
 		};
 	};
 }
 
-function wrongKills(population: Population, asked: ReadonlySet<string>, {signalled, units}: Signalled): string[] {
+/** Asked of the manager: the unit must have been named. Signalled past it: the process itself. */
+function wrongKills(population: Population, {signalled, units}: Signalled): string[] {
 	const wrong: string[] = [];
 	for (const {pid, startTicks, ended, endedBy, unit, disguise, protected: shielded} of population.residents) {
 		if (!ended?.signal || endedBy === 'drill' || endedBy === 'manager') continue;
-		const named = signalled.has(`${pid}@${startTicks}`) || (unit !== null && units.has(unit) && asked.has(unit));
+		const named = signalled.has(`${pid}@${startTicks}`) || (endedBy === 'request' && unit !== null && units.has(unit));
 		if (!named || shielded) wrong.push(`${disguise.name ?? 'process'} (${pid}@${startTicks}) by ${ended.signal}`);
 	}
 	return wrong;

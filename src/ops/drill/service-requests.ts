@@ -6,11 +6,8 @@ import {parseRun} from './transient.ts';
 import type {Unit} from './unit.ts';
 import type {Units} from './units.ts';
 
-/** Units that somebody asked to stop or to signal, for the score. */
-export type Asked = Set<string>;
-
 /** Answers what `systemctl` and `systemd-run` hand over. */
-export function serviceRequests(paths: BoxPaths, units: Units, asked: Asked, population: Population) {
+export function serviceRequests(paths: BoxPaths, units: Units, population: Population) {
 	return async (words: readonly string[]): Promise<Reply> => {
 		const [tool, ...rest] = words;
 		if (tool === 'systemd-run') return run(rest);
@@ -55,7 +52,6 @@ export function serviceRequests(paths: BoxPaths, units: Units, asked: Asked, pop
 				return start(unit);
 			}
 			case 'kill': {
-				asked.add(unit.name);
 				units.signal(
 					unit,
 					signalOf(words),
@@ -85,7 +81,6 @@ export function serviceRequests(paths: BoxPaths, units: Units, asked: Asked, pop
 	}
 
 	async function stop(unit: Unit, wait: boolean): Promise<Reply> {
-		asked.add(unit.name);
 		const done = units.stop(unit, true);
 		if (wait) await done;
 		return {rc: 0};

@@ -5,10 +5,12 @@ import {readBareTensor} from '../tensor/torch-reader.ts';
 /** Names that a dump of the source patch has: three auxiliary states, the final one, and the mark that all is written. */
 export const STATE_FILES = ['aux_0.pt', 'aux_1.pt', 'aux_2.pt', 'final.pt'] as const;
 const MARK = 'done';
-const APPEAR_LIMIT_MS = 10_000;
 
 /** What was in the dump directory before a request: complete requests by name and age. */
 export type DumpsBefore = ReadonlyMap<string, number>;
+
+/** Where dumps appear, and how long after the answer one may take to be complete. */
+export type DumpPlace = {readonly dir: string; readonly limitMs: number};
 
 export type Dump = {readonly path: string; readonly states: readonly Buffer[]};
 
@@ -36,12 +38,12 @@ function markedAt(path: string): number | null {
  * flight, and two candidates are refused rather than guessed between.
  */
 export async function findDump(
-	directory: string,
+	{dir: directory, limitMs}: DumpPlace,
 	before: DumpsBefore,
 	rows: number,
 	hiddenSize: number,
 ): Promise<Dump> {
-	const until = Date.now() + APPEAR_LIMIT_MS;
+	const until = Date.now() + limitMs;
 	const strangers = new Map<string, string>();
 	for (;;) {
 		const candidates: Dump[] = [];

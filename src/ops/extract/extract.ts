@@ -27,6 +27,8 @@ export type ExtractIo = {
 	/** Take over a lock whose owner is provably gone. */
 	readonly breakStaleLock: boolean;
 	readonly serverLimitMs: number;
+	/** From the server's answer to the complete dump. */
+	readonly dumpLimitMs: number;
 };
 
 const FAILURES_IN_A_ROW = 5;
@@ -72,6 +74,7 @@ export function systemIo(): ExtractIo {
 		stop: stop.signal,
 		breakStaleLock: false,
 		serverLimitMs: 60 * 60_000,
+		dumpLimitMs: 10_000,
 	};
 }
 
@@ -164,6 +167,7 @@ class Run {
 
 	private async one(sample: Sample): Promise<'stored' | 'failed' | 'stopped'> {
 		const {extraction, dump} = this.config;
+		const place = {dir: dump.dir, limitMs: this.io.dumpLimitMs};
 		const {index, inputIds} = sample;
 		const state = sampleState(extraction, index, inputIds.length);
 		if (state.state === 'suspect') {
@@ -177,7 +181,7 @@ class Run {
 			const startedAt = Date.now();
 			this.progress.meter.start(startedAt);
 			try {
-				const {bytes, crc, idsHash} = await extractSample(sample, extraction, dump.dir, this.client);
+				const {bytes, crc, idsHash} = await extractSample(sample, extraction, place, this.client);
 				this.journal.add({index, tokens: inputIds.length, bytes, crc32: crc, ids: idsHash, at: Date.now()});
 				this.stored(index, inputIds.length, bytes, Date.now() - startedAt);
 				return 'stored';

@@ -7,7 +7,7 @@ import {planTorchFile, torchFile} from '../tensor/torch-file.ts';
 import {type Client, Refused, ServerAway} from './client.ts';
 import {commitFile} from './commit.ts';
 import type {Sample} from './dataset.ts';
-import {dumpsNow, findDump, notFinite, removeDump} from './dumps.ts';
+import {type DumpPlace, dumpsNow, findDump, notFinite, removeDump} from './dumps.ts';
 import {samplePath} from './inventory.ts';
 import {sampleTree} from './layouts.ts';
 
@@ -25,12 +25,12 @@ const BACK_OFF_MS = [200, 1_000];
 export async function extractSample(
 	sample: Sample,
 	extraction: ExtractionConfig,
-	dumpDir: string,
+	dumps: DumpPlace,
 	client: Client,
 ): Promise<Stored> {
 	for (let attempt = 0; ; attempt++) {
 		try {
-			const states = await requestStates(sample, extraction, dumpDir, client, attempt);
+			const states = await requestStates(sample, extraction, dumps, client, attempt);
 			const stored = store(sample, extraction, states.states);
 			removeDump(states);
 			return stored;
@@ -52,20 +52,20 @@ function isDiskTrouble(error: NodeJS.ErrnoException): boolean {
 async function requestStates(
 	sample: Sample,
 	extraction: ExtractionConfig,
-	dumpDir: string,
+	dumps: DumpPlace,
 	client: Client,
 	attempt: number,
 ) {
 	const tokens = sample.inputIds.length;
 	const rid = `relight-${sample.index}-${attempt}-${randomBytes(4).toString('hex')}`;
-	if (!existsSync(dumpDir)) throw new Error(`the dump directory ${dumpDir} is gone`);
-	const before = dumpsNow(dumpDir);
+	if (!existsSync(dumps.dir)) throw new Error(`the dump directory ${dumps.dir} is gone`);
+	const before = dumpsNow(dumps.dir);
 	const answer = await client.generate(rid, sample.inputIds);
 	if (answer.id !== rid) throw new Error(`the answer is for ${answer.id}, not for ${rid}`);
 	if (answer.promptTokens !== tokens) throw new Error(`${answer.promptTokens} prompt tokens where ${tokens} were sent`);
 	if (answer.cachedTokens !== 0)
 		throw new Error(`${answer.cachedTokens} tokens came from a cache: their rows are missing`);
-	const dump = await findDump(dumpDir, before, tokens, extraction.hiddenSize);
+	const dump = await findDump(dumps, before, tokens, extraction.hiddenSize);
 	const layer = notFinite(dump.states);
 	if (layer !== null) throw new Error(`NaN or infinity in layer ${layer}`);
 	return dump;

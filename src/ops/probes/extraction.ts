@@ -14,7 +14,7 @@ export type ExtractionFacts = {
 	readonly run: ExtractionRun | null;
 	/** Entries of the dump directory, `req_*` only. */
 	readonly dumps: readonly {readonly name: string; readonly modifiedAt: number; readonly bytes: number}[] | null;
-	readonly script: 'present' | 'gone' | 'not configured';
+	readonly script: 'present' | 'gone' | 'no answer' | 'not configured';
 	/** Host clock at the newest listing (epoch seconds, as text): directories changed since are listed again. */
 	readonly listedAt: string;
 };
@@ -124,7 +124,7 @@ export const extraction: Probe<ExtractionFacts> = {
 		if (config === null) return null;
 		/** A tree that was not there before has no listing that a change could be measured against. */
 		const first = last === null || last.inventory === null;
-		const since = first ? '0' : `$(( ${Math.floor(Number(last.listedAt))} - ${OVERLAP_SECONDS} ))`;
+		const since = first ? '0' : String(Math.floor(Number(last.listedAt)) - OVERLAP_SECONDS);
 		const named = groupsToList(last?.inventory ?? null);
 		const checks = filesToCheck(last?.inventory ?? null, hints.nowMs);
 		const names = sampleNames(config.layout);
@@ -155,11 +155,11 @@ export const extraction: Probe<ExtractionFacts> = {
 
 function runScript(config: ExtractionConfig): string[] {
 	return [
-		`${mark('script')}; ${config.script === null ? ':' : `timeout -k 1 2 test -e ${quote(config.script.destination)}; echo $?`}`,
+		`z() { timeout -k 1 2 "$@" 2>/dev/null; }; ${mark('script')}; ${config.script === null ? ':' : `z test -e ${quote(config.script.destination)}; echo $?`}`,
 		`${capture('j', 2, `head -c 65536 ${quote(config.progress)}`)}; p=$(printf %s "$j" | sed -n 's/.*"pid" *: *\\([0-9]*\\).*/\\1/p' | head -n 1)`,
 		`${mark('stat')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b"; [ "$p" ] && head -c 4096 "$PROC/$p/stat" 2>/dev/null`,
 		`${mark('progress')}; printf %s "$j"`,
-		`${mark('log')}; ${config.script === null ? ':' : `f=${quote(config.log)}; timeout -k 1 2 stat -L -c %Y -- "$f" 2>/dev/null && timeout -k 1 2 tail -c 16384 -- "$f" 2>/dev/null`}; true`,
+		`${mark('log')}; ${config.script === null ? ':' : `f=${quote(config.log)}; z stat -L -c %Y -- "$f" && z tail -c 16384 -- "$f"`}; true`,
 	];
 }
 
@@ -202,7 +202,13 @@ function parseExtraction(answer: Answer, context: ProbeContext<ExtractionFacts>)
 			expected: config.records,
 		}),
 		dumps: target.dump === null ? null : readDumps(utf8(sections.dumps)),
-		script: config.script === null ? 'not configured' : sections.script.trim() === '0' ? 'present' : 'gone',
+		script: config.script === null ? 'not configured' : presenceOf(sections.script.trim()),
 		listedAt: clock,
 	};
+}
+
+function presenceOf(status: string): ExtractionFacts['script'] {
+	if (status === '0') return 'present';
+	/** No answer within the limit is not "gone": the path is on a mount that hangs. */
+	return status === '124' || status === '137' ? 'no answer' : 'gone';
 }

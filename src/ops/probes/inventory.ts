@@ -188,7 +188,7 @@ function summarise(groups: readonly InventoryGroup[], config: ExtractionConfig, 
 			if (file.whole) complete += 1;
 			const path = `${folder}${file.name}`;
 			if (file.suspect !== null) suspects.push({index, path: `${config.output}/${path}`, reason: file.suspect});
-			if (newest === null || file.modifiedAt > newest.at) newest = {at: file.modifiedAt, path};
+			if (newest === null || file.modifiedAt >= newest.at) newest = {at: file.modifiedAt, path};
 		}
 	}
 	const sum = (of: (group: InventoryGroup) => number) => groups.reduce((total, group) => total + of(group), 0);

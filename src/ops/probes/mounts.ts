@@ -49,8 +49,8 @@ export type MountSize =
 	| {readonly kind: 'not asked'};
 
 const SECTIONS = ['table', 'mounts', 'volumes', 'sizes'] as const;
-/** Scripts stay small: mounts beyond these are listed without a size. */
-const MOST_SIZED = 24;
+/** Scripts stay small: mounts beyond this are listed without a size; expected ones and `/` come first. */
+const MOST_CHARACTERS = 800;
 
 /**
  * The list comes from mountinfo alone. Sizes by one child per mount, all into a pipe that is read for 2 s: a mount without an
@@ -93,7 +93,8 @@ function firstSizes(expected: readonly ExpectedMount[]): string {
 function laterSizes(last: MountFacts, expected: readonly ExpectedMount[]): string {
 	const devices = new Set<string>();
 	const lines: string[] = [];
-	for (const mount of last.mounts) {
+	const first = (mount: Mount) => (mount.expected || mount.path === '/' ? 0 : 1);
+	for (const mount of [...last.mounts].sort((a, b) => first(a) - first(b))) {
 		const wanted = expectedAt(mount.path, expected);
 		if (mount.covered || !isSized(mount, wanted !== undefined)) continue;
 		/** One question per file system: bind mounts of it share the answer. */
@@ -104,7 +105,10 @@ function laterSizes(last: MountFacts, expected: readonly ExpectedMount[]): strin
 		if (size.kind === 'hung' && size.childPid !== null)
 			lines.push(`h ${mount.id} ${size.childPid} ${size.childStartTicks ?? "''"} ${quote(mount.path)}${mark}`);
 		else lines.push(`a ${mount.id} ${quote(mount.path)}${mark}`);
-		if (lines.length === MOST_SIZED) break;
+		if (lines.join('; ').length > MOST_CHARACTERS) {
+			lines.pop();
+			break;
+		}
 	}
 	return lines.length === 0 ? ':' : lines.join('; ');
 }

@@ -59,11 +59,12 @@ export type Owner =
 const PAGE_BYTES = 4096;
 const SCAN_EVERY_MS = 2000;
 const SCAN_COST_FACTOR = 100;
-const MOST_NAMED = 64;
-const MOST_CGROUPS = 100;
-const MOST_WAITING = 64;
+const MOST_NAMED = 60;
+/** Bounds that keep the script below 2 KB with pids of seven digits. */
+const MOST_CGROUPS = 60;
+const MOST_WAITING = 32;
 /** Sleeping processes whose wait channel is looked at in turn: one that waits for a dead FUSE server is S, not D. */
-const SLEEPERS_A_SCAN = 32;
+const SLEEPERS_A_SCAN = 16;
 
 const SECTIONS = ['host', 'stat', 'times', 'cgroup', 'wchan', 'pending'] as const;
 
@@ -81,24 +82,24 @@ export const processes: Probe<ProcessFacts> = {
 	capBytes: 8_388_608,
 	script: context => {
 		const {last} = context;
-		const stat = isFullScan(context) ? '[0-9]*/stat' : files(namedPids(context), 'stat');
-		const cgroup = last === null ? '[0-9]*/cgroup' : files(pidsWithoutOwner(last), 'cgroup');
-		const wchan = last === null ? '[0-9]*/wchan' : files(waitingPids(context), 'wchan');
-		const status = files(waitingPids(context), 'status');
+		const all = last === null;
+		const stat = isFullScan(context) ? '[0-9]*/stat' : `$(f stat ${namedPids(context).join(' ')})`;
+		const unowned = all ? [] : pidsWithoutOwner(last);
+		const waiting = waitingPids(context);
+		const cgroup = all ? '[0-9]*/cgroup' : `$(f cgroup ${unowned.join(' ')})`;
+		const wchan = all ? '[0-9]*/wchan' : '$(f wchan $w)';
 		return [
 			DEFINE_MARK,
-			`cd "$PROC" || exit 3; ${mark('host')}`,
-			`read -r b <sys/kernel/random/boot_id; read -r u r <uptime; echo "$b $u ${last === null ? '$(getconf CLK_TCK)' : last.ticksPerSecond}"`,
+			`cd "$PROC" || exit 3; f() { n=$1; shift; for p; do echo $p/$n; done; }; w='${waiting.join(' ')}'; ${mark('host')}`,
+			`read -r b <sys/kernel/random/boot_id; read -r u r <uptime; echo "$b $u ${all ? '$(getconf CLK_TCK)' : last.ticksPerSecond}"`,
 			`${mark('stat')}; head -qc 4096 ${stat} 2>/dev/null; ${mark('times')}; times`,
-			`${mark('cgroup')}; ${cgroup === '' ? ':' : `head -vc 4096 ${cgroup} 2>/dev/null`}`,
-			`${mark('wchan')}; ${wchan === '' ? ':' : `head -vc 64 ${wchan} 2>/dev/null`}`,
-			`${mark('pending')}; ${status === '' ? ':' : `grep -HsE '^(SigPnd|ShdPnd):' ${status}`}; true`,
+			`${mark('cgroup')}; ${all || unowned.length > 0 ? `head -vc 4096 ${cgroup} 2>/dev/null` : ':'}`,
+			`${mark('wchan')}; ${all || waiting.length > 0 ? `head -vc 64 ${wchan} 2>/dev/null` : ':'}`,
+			`${mark('pending')}; [ -z "$w" ] || grep -HsE '^(SigPnd|ShdPnd):' $(f status $w); true`,
 		].join('\n');
 	},
 	parse: parseProcesses,
 };
-
-const files = (pids: readonly number[], file: string) => pids.map(pid => `${pid}/${file}`).join(' ');
 
 const isFullScan = ({last, hints}: ProbeContext<ProcessFacts>): boolean =>
 	last === null || hints.nowMs - last.scannedAt >= Math.max(SCAN_EVERY_MS, SCAN_COST_FACTOR * last.scanMs);

@@ -86,6 +86,7 @@ const PROPERTIES = [
 /** Names under which model servers are installed. */
 const TELLING = ['*vllm*', '*sglang*', '*ollama*', '*triton*', '*tgi*', '*comfy*'].map(name => `${name}.service`);
 const MOST_UNITS = 64;
+const MOST_CHARACTERS = 500;
 const SECTIONS = ['listed', 'files', 'show', 'groups'] as const;
 
 /**
@@ -101,7 +102,7 @@ export const services: Probe<ServiceFacts> = {
 	capBytes: 1_048_576,
 	script: ({target, hints}) => {
 		const patterns = [...new Set([...target.unwanted, ...TELLING])].map(quote).join(' ');
-		const named = hints.units.slice(0, MOST_UNITS).map(quote).join(' ');
+		const named = fitting(hints.units.map(quote));
 		return [
 			DEFINE_MARK,
 			'SYSTEMD_PAGER=cat; SYSTEMD_COLORS=0; export SYSTEMD_PAGER SYSTEMD_COLORS; set -f',
@@ -116,6 +117,16 @@ export const services: Probe<ServiceFacts> = {
 	},
 	parse: parseServices,
 };
+
+/** Scripts stay small: as many names as fit. */
+function fitting(names: readonly string[]): string {
+	let text = '';
+	for (const name of names) {
+		if (text.length + name.length > MOST_CHARACTERS) break;
+		text = `${text} ${name}`;
+	}
+	return text;
+}
 
 function parseServices(answer: Answer, {target, hints}: ProbeContext<ServiceFacts>): ServiceFacts {
 	const sections = readSections('systemctl', answer.stdout, SECTIONS);

@@ -1,3 +1,5 @@
+const MOST_PIDS = 48;
+
 /**
  * Shell that runs `script` unless one of `pids` (stuck processes, as the hints name them) is this very tool in state D: a
  * driver that swallowed one query swallows the next as well, and every try would leave one more process behind. Status 75.
@@ -5,7 +7,7 @@
 export function unlessStuck(tool: string, pids: readonly number[], script: string): string {
 	if (pids.length === 0) return script;
 	return [
-		`for p in ${pids.slice(0, 64).join(' ')}; do`,
+		`for p in ${pids.slice(0, MOST_PIDS).join(' ')}; do`,
 		`{ read -r l <"$PROC/$p/stat"; } 2>/dev/null && case $l in *'(${tool}) D '*) echo "stuck $p"; exit 75 ;; esac`,
 		'done',
 		script,

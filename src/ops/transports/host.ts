@@ -31,6 +31,8 @@ export type HostOptions = {
 	readonly onStatus: (status: HostStatus) => void;
 	/** How long one route may take to say hello. */
 	readonly helloMs?: number;
+	/** How long a route is waited for before the next is tried beside it. */
+	readonly headStartMs?: number;
 	/** How often a better route is knocked on, and how many good answers take it back. */
 	readonly retryMs?: number;
 	readonly clock?: () => number;
@@ -39,7 +41,14 @@ export type HostOptions = {
 const HELLO = 'echo relight';
 const RETURN_AFTER = 3;
 
-export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, clock = Date.now}: HostOptions): Host {
+export function openHost({
+	routes,
+	onStatus,
+	helloMs = 5_000,
+	headStartMs = 1_500,
+	retryMs = 20_000,
+	clock = Date.now,
+}: HostOptions): Host {
 	let closed = false;
 	let working: number | null = null;
 	let finding: Promise<number | null> | null = null;
@@ -72,23 +81,44 @@ export function openHost({routes, onStatus, helloMs = 5_000, retryMs = 20_000, c
 		return bad({kind: 'unreachable', phase: 'start', detail: 'the shell there does not answer as one'});
 	}
 
-	async function find(): Promise<number | null> {
+	/**
+	 * All routes in order, each started a little after the one before it, or at once when that has failed: a dead first
+	 * route costs its head start and not its whole limit. The first that answers is taken.
+	 */
+	function find(): Promise<number | null> {
 		if (working === null && status.state !== 'down') tell({state: 'connecting'});
-		for (const [index, route] of routes.entries()) {
-			if (closed) return null;
-			const outcome = await hello(index);
-			if (closed) return null;
-			if (outcome.ok) {
-				take(index);
-				return index;
+		return new Promise(resolve => {
+			let begun = 0;
+			let failed = 0;
+			let found = false;
+			let timer: NodeJS.Timeout | undefined;
+			async function knock(index: number) {
+				const outcome = await hello(index);
+				if (closed) return resolve(null);
+				if (outcome.ok) {
+					if (found) return;
+					found = true;
+					clearTimeout(timer);
+					take(index);
+					return resolve(index);
+				}
+				routes[index]?.transport.close();
+				passOver(index, outcome.failure);
+				if (found) return;
+				if (++failed < routes.length) return next();
+				working = null;
+				restUntil = clock() + 2_000;
+				tell({state: 'down', label: first?.transport.label ?? ''});
+				resolve(null);
 			}
-			route.transport.close();
-			passOver(index, outcome.failure);
-		}
-		working = null;
-		restUntil = clock() + 2_000;
-		tell({state: 'down', label: first?.transport.label ?? ''});
-		return null;
+			function next() {
+				clearTimeout(timer);
+				if (begun >= routes.length || found || closed) return;
+				void knock(begun++);
+				timer = setTimeout(next, headStartMs);
+			}
+			next();
+		});
 	}
 
 	function take(index: number) {

@@ -6,7 +6,12 @@ import {derive} from './derive.ts';
 
 /** The runbook as it stands: derived from what the host shows, never stored. */
 export type RunbookModel = {
-	readonly checks: readonly {readonly id: string; readonly says: string; readonly state: Verdict['state']; readonly words: string}[];
+	readonly checks: readonly {
+		readonly id: string;
+		readonly says: string;
+		readonly state: Verdict['state'];
+		readonly words: string;
+	}[];
 	readonly met: number;
 	/** The first check that does not hold, and what mends it; null when the box is at work. */
 	readonly next: NextStep | null;
@@ -20,7 +25,12 @@ export const selectRunbook: (state: ConsoleState) => RunbookModel = derive(
 		const walked = walk(RECOVER, {target, facts, nowMs, ownPid});
 		const first = walked.find(({verdict}) => verdict.state !== 'met');
 		return {
-			checks: walked.map(({check, verdict}) => ({id: check.id, says: check.says, state: verdict.state, words: verdict.words})),
+			checks: walked.map(({check, verdict}) => ({
+				id: check.id,
+				says: check.says,
+				state: verdict.state,
+				words: verdict.words,
+			})),
 			met: walked.filter(({verdict}) => verdict.state === 'met').length,
 			next: first ? {says: first.check.says, words: first.verdict.words, operation: first.check.mends} : null,
 		};

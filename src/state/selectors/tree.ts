@@ -21,19 +21,27 @@ export function treeOrder(
 	}
 	const lifted = lift(rows, below);
 	const out: ProcessRow[] = [];
+	const placed = new Set<number>();
 	const walk = (siblings: readonly ProcessRow[], depth: number): void => {
-		const sorted = siblings.map(row => lifted.get(row.pid) ?? row).toSorted(order);
+		const sorted = siblings
+			.filter(row => !placed.has(row.pid))
+			.map(row => lifted.get(row.pid) ?? row)
+			.toSorted(order);
 		for (const [index, family] of sorted.entries()) {
 			const own = byPid.get(family.pid) ?? family;
+			placed.add(own.pid);
+			const {gpuBytesBelow} = family;
 			out.push(
-				depth === 0 && own.gpuBytesBelow === family.gpuBytesBelow
+				depth === 0 && own.gpuBytesBelow === gpuBytesBelow
 					? own
-					: {...own, gpuBytesBelow: family.gpuBytesBelow, depth, lastChild: index === sorted.length - 1},
+					: {...own, gpuBytesBelow, depth, lastChild: index === sorted.length - 1},
 			);
 			if (depth < DEEPEST) walk(below.get(family.pid) ?? [], depth + 1);
 		}
 	};
 	walk(roots, 0);
+	// Parents in a ring, or too deep: never left out.
+	for (const row of rows) if (!placed.has(row.pid)) walk([row], 0);
 	return out;
 }
 

@@ -6,6 +6,7 @@ import {layerBindings} from './layer-bindings.ts';
 import {paneBindings} from './pane-bindings.ts';
 
 /** Works whatever is open. None of these ever reaches the host. */
+// biome-ignore format: a table reads by its rows
 const alwaysBindings: readonly Binding[] = [
 	{scope: 'always', keys: ['ctrl+c'], says: 'cancel a prompt or a wait; twice within 2 s quits', group: 'Leave', means: () => ({type: 'interrupt'})},
 	{scope: 'always', keys: ['ctrl+z'], says: 'suspend, with the terminal restored', group: 'Leave', means: () => ({type: 'suspend'})},
@@ -16,7 +17,13 @@ const alwaysBindings: readonly Binding[] = [
 export const bindings: readonly Binding[] = [...paneBindings, ...layerBindings, ...alwaysBindings];
 
 /** What a key means now: innermost scope first, text where text is taken, and words for everything that does nothing. */
-export function resolve(press: Press, scopes: readonly Scope[], state: ConsoleState, moment: Moment, table = bindings): Meaning {
+export function resolve(
+	press: Press,
+	scopes: readonly Scope[],
+	state: ConsoleState,
+	moment: Moment,
+	table = bindings,
+): Meaning {
 	for (const scope of scopes) {
 		const hit = table.find(binding => binding.scope === scope && binding.keys.includes(press.name));
 		if (hit?.acts && press.burst) return refused('keys that arrive together, or pasted, do not act: press it alone');
@@ -31,7 +38,8 @@ function typed(press: Press, text: string, scope: Scope, state: ConsoleState, {n
 	if (scope === 'confirm-word') {
 		if (press.burst) return refused('letters that arrive together, or pasted, do not count: type them');
 		const top = state.view.overlays.at(-1);
-		if (top?.type === 'confirm' && nowMs - top.openedAt < TYPE_AHEAD_MS) return refused('too soon: the dialog has only just opened');
+		if (top?.type === 'confirm' && nowMs - top.openedAt < TYPE_AHEAD_MS)
+			return refused('too soon: the dialog has only just opened');
 	}
 	return {type: 'type', text};
 }
@@ -39,7 +47,12 @@ function typed(press: Press, text: string, scope: Scope, state: ConsoleState, {n
 export type FooterKey = {readonly key: string; readonly label: string; readonly rank: number};
 
 /** The keys that work now, most useful first. */
-export function footerKeys(scopes: readonly Scope[], state: ConsoleState, moment: Moment, table = bindings): readonly FooterKey[] {
+export function footerKeys(
+	scopes: readonly Scope[],
+	state: ConsoleState,
+	moment: Moment,
+	table = bindings,
+): readonly FooterKey[] {
 	const taken = new Set<string>();
 	return table
 		.filter(binding => binding.hint && scopes.includes(binding.scope))
@@ -55,9 +68,26 @@ export function footerKeys(scopes: readonly Scope[], state: ConsoleState, moment
 
 /** A key as people write it. */
 export function keyLabel(key: string): string {
-	const special: Readonly<Record<string, string>> = {enter: 'Enter', escape: 'Esc', tab: 'Tab', space: 'Space', pageup: 'PgUp', pagedown: 'PgDn', home: 'Home', end: 'End', up: 'Up', down: 'Down', left: 'Left', right: 'Right', backspace: 'Backspace'};
+	const special: Readonly<Record<string, string>> = {
+		enter: 'Enter',
+		escape: 'Esc',
+		tab: 'Tab',
+		space: 'Space',
+		pageup: 'PgUp',
+		pagedown: 'PgDn',
+		home: 'Home',
+		end: 'End',
+		up: 'Up',
+		down: 'Down',
+		left: 'Left',
+		right: 'Right',
+		backspace: 'Backspace',
+	};
 	const parts = key.split('+');
 	const last = parts.at(-1) || '+';
 	const shown = special[last] ?? (/^f\d+$/.test(last) || parts.length > 1 ? last.toUpperCase() : last);
-	return [...parts.slice(0, -1).map(part => (part === 'ctrl' ? 'Ctrl' : part === 'shift' ? 'Shift' : 'Alt')), shown].join('-');
+	return [
+		...parts.slice(0, -1).map(part => (part === 'ctrl' ? 'Ctrl' : part === 'shift' ? 'Shift' : 'Alt')),
+		shown,
+	].join('-');
 }

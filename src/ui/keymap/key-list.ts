@@ -19,12 +19,14 @@ export const keysOf = (binding: Binding): string => binding.keys.map(keyLabel).j
 
 /** The whole table as markdown, for the README and `relight keys`. */
 export function keyList(table: readonly Binding[] = bindings): string {
-	const escape = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('|', '\\|');
+	const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('|', '\\|');
 	const lines = GROUPS.flatMap(group =>
-		table.filter(binding => binding.group === group).map(binding => {
-			const keys = binding.keys.map(key => `\`${keyLabel(key)}\``).join(' ');
-			return `| ${group} | ${keys.replaceAll('|', '\\|')} | ${placeOf(binding.scope)} | ${escape(binding.says)} |`;
-		}),
+		table
+			.filter(binding => binding.group === group)
+			.map(binding => {
+				const keys = binding.keys.map(key => `\`${keyLabel(key)}\``).join(' ');
+				return `| ${group} | ${keys.replaceAll('|', '\\|')} | ${placeOf(binding.scope)} | ${escaped(binding.says)} |`;
+			}),
 	);
 	return ['| group | keys | where | does |', '|---|---|---|---|', ...lines, ''].join('\n');
 }

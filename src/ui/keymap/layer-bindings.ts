@@ -9,6 +9,7 @@ import {OPERATION_KEYS} from './operation-keys.ts';
 import {paletteEntries} from './palette-entries.ts';
 
 /** Keys while a layer is open: the top one has the keyboard. */
+// biome-ignore format: a table reads by its rows
 export const layerBindings: readonly Binding[] = [
 	{scope: 'layer', keys: ['q', 'escape'], says: 'close', group: 'Dialogs', hint: {rank: 1, label: 'close'}, means: () => ({type: 'back'})},
 	...motions('layer', 'Dialogs'),
@@ -124,7 +125,11 @@ function confirmWord(state: ConsoleState, moment: Moment): Meaning {
 	const dialog = topOf(state, 'confirm');
 	if (!dialog) return refused('there is nothing to confirm');
 	const {plan, typed, openedAt} = dialog;
-	if (typed !== plan.confirmWord) return tooSoon(state, moment) ?? refused(`type ${plan.confirmWord} first; Esc cancels`);
+	if (typed !== plan.confirmWord)
+		return tooSoon(state, moment) ?? refused(`type ${plan.confirmWord} first; Esc cancels`);
 	const left = plan.tier === 3 ? READING_MS - (moment.nowMs - openedAt) : 0;
-	return tooSoon(state, moment) ?? (left > 0 ? refused(`read it first: Enter works in ${Math.ceil(left / 1000)} s`) : {type: 'accept'});
+	return (
+		tooSoon(state, moment) ??
+		(left > 0 ? refused(`read it first: Enter works in ${Math.ceil(left / 1000)} s`) : {type: 'accept'})
+	);
 }

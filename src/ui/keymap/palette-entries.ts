@@ -1,5 +1,5 @@
-import {OFFERED} from '../../state/selectors/offers.ts';
 import {operationEntry} from '../../ops/operations/catalogue.ts';
+import {OFFERED} from '../../state/selectors/offers.ts';
 import type {ConsoleState} from '../../state/state.ts';
 import {PANES} from '../../state/state.ts';
 import type {Binding, Scope} from './binding.ts';
@@ -17,10 +17,25 @@ export function paletteEntries(state: ConsoleState, text: string): readonly Pale
 		.map(({says, means, keys}): PaletteEntry => ({says, means, keys: keys.join(' ')}));
 	const operations = OFFERED.flatMap((operation): PaletteEntry[] => {
 		const entry = operationEntry(operation);
-		return entry ? [{says: `${operation}: ${entry.title}`, keys: operationKeys(operation) ?? '', means: () => ({type: 'request-operation', operation})}] : [];
+		return entry
+			? [
+					{
+						says: `${operation}: ${entry.title}`,
+						keys: operationKeys(operation) ?? '',
+						means: () => ({type: 'request-operation', operation}),
+					},
+				]
+			: [];
 	});
 	const logs = (['server', 'extraction', 'kernel'] as const).map(
-		(source): PaletteEntry => ({says: `log of the ${source}`, keys: 'l', means: () => [{type: 'focus', pane: 'log'}, {type: 'log-source', source}]}),
+		(source): PaletteEntry => ({
+			says: `log of the ${source}`,
+			keys: 'l',
+			means: () => [
+				{type: 'focus', pane: 'log'},
+				{type: 'log-source', source},
+			],
+		}),
 	);
 	const words = text.toLowerCase().split(/\s+/).filter(Boolean);
 	return [...operations, ...actions, ...logs].filter(entry => {

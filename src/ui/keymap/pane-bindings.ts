@@ -1,13 +1,14 @@
-import type {ConsoleState} from '../../state/state.ts';
-import {PANES} from '../../state/state.ts';
 import {selectAlerts} from '../../state/selectors/header.ts';
 import {holdersOf} from '../../state/selectors/owners.ts';
 import {selectedKey} from '../../state/selectors/row-keys.ts';
+import type {ConsoleState} from '../../state/state.ts';
+import {PANES} from '../../state/state.ts';
 import {PANE_NAMES} from '../parts/title.ts';
 import {type Binding, type Meaning, refused} from './binding.ts';
 import {motions} from './motions.ts';
 
 /** Keys while no layer is open. */
+// biome-ignore format: a table reads by its rows
 export const paneBindings: readonly Binding[] = [
 	{scope: 'global', keys: ['q'], says: 'quit (back from zoom first); what runs on the host goes on', group: 'Leave', hint: {rank: 2, label: 'quit'}, means: () => ({type: 'back'})},
 	{scope: 'global', keys: ['escape'], says: 'clear the filter, leave zoom; never quits', group: 'Leave', means: () => ({type: 'escape'})},
@@ -45,7 +46,9 @@ export const paneBindings: readonly Binding[] = [
 
 function filter({view}: ConsoleState): Meaning {
 	const filterable = view.focus === 'processes' || view.focus === 'log' || view.focus === 'operations';
-	return filterable ? {type: 'open', overlay: 'filter'} : refused(`${PANE_NAMES[view.focus]} is short enough without a filter`);
+	return filterable
+		? {type: 'open', overlay: 'filter'}
+		: refused(`${PANE_NAMES[view.focus]} is short enough without a filter`);
 }
 
 function nextLog({view}: ConsoleState): Meaning {
@@ -57,7 +60,9 @@ function armed({session}: ConsoleState): Meaning {
 }
 
 function acknowledge(state: ConsoleState): Meaning {
-	return selectAlerts(state).unacknowledged > 0 ? {type: 'acknowledge', alertId: 'all'} : refused('no alert waits to be seen');
+	return selectAlerts(state).unacknowledged > 0
+		? {type: 'acknowledge', alertId: 'all'}
+		: refused('no alert waits to be seen');
 }
 
 function signalProcess(state: ConsoleState): Meaning {
@@ -79,5 +84,8 @@ function signalHolder(state: ConsoleState): Meaning {
 function signal({session}: ConsoleState, key: string): Meaning {
 	if (session.readOnly) return refused('read-only: W to leave');
 	if (key.endsWith('@?')) return refused('this pid is not visible here: look from the hypervisor');
-	return [{type: 'select', pane: 'processes', key}, {type: 'open', overlay: 'signals'}];
+	return [
+		{type: 'select', pane: 'processes', key},
+		{type: 'open', overlay: 'signals'},
+	];
 }

@@ -7,7 +7,7 @@ import {duration} from '../format.ts';
 import {useTheme} from '../hooks/use-console.ts';
 import type {Place} from '../parts/region.tsx';
 import {windowOn} from '../parts/table.ts';
-import {clean, fit} from '../safe.ts';
+import {clean, fitText} from '../safe.ts';
 import {paint, span, toAscii} from '../theme.ts';
 import type {Layer, Screen} from './layer.ts';
 
@@ -26,13 +26,25 @@ export function alertsLayer({index}: {readonly index: number}, state: ConsoleSta
 	};
 }
 
-export function AlertsTable({model, index, place}: {readonly model: AlertsModel; readonly index: number; readonly place: Place}) {
+export function AlertsTable({
+	model,
+	index,
+	place,
+}: {
+	readonly model: AlertsModel;
+	readonly index: number;
+	readonly place: Place;
+}) {
 	const theme = useTheme();
 	const room = Math.max(1, Math.floor((place.height - FRAME_LINES) / LINES_PER_ROW));
 	const {from, to} = windowOn(model.rows.length, index, room);
 	const data = alertCells(model.rows.slice(from, to), index - from, place.width);
-	const plain = ({children}: {readonly children?: ReactNode}) => <Text>{theme.ascii ? toAscii(String(children)) : children}</Text>;
-	const title = ({children}: {readonly children?: ReactNode}) => <Text>{paint([span(String(children), 'title')], theme)}</Text>;
+	const plain = ({children}: {readonly children?: ReactNode}) => (
+		<Text>{theme.ascii ? toAscii(String(children)) : children}</Text>
+	);
+	const title = ({children}: {readonly children?: ReactNode}) => (
+		<Text>{paint([span(String(children), 'title')], theme)}</Text>
+	);
 	return (
 		<Box position="absolute" left={place.left} top={place.top} width={place.width} height={place.height}>
 			<Table data={data} skeleton={plain} header={title} cell={plain} />
@@ -48,9 +60,9 @@ export function alertCells(rows: readonly AlertRow[], selected: number, width: n
 	const what = Math.ceil(room * 0.6);
 	return rows.map((row, at) => ({
 		' ': at === selected ? '>' : ' ',
-		level: fit(row.acknowledged ? `${row.level} seen` : row.level, 13),
-		since: fit(duration(row.forMs), 6),
-		what: fit(clean(row.words), what),
-		'what to do': fit(clean(row.remedy), room - what),
+		level: fitText(row.acknowledged ? `${row.level} seen` : row.level, 13),
+		since: fitText(duration(row.forMs), 6),
+		what: fitText(clean(row.words), what),
+		'what to do': fitText(clean(row.remedy), room - what),
 	}));
 }

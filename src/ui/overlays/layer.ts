@@ -25,7 +25,12 @@ export function placeOf(layer: Layer, {width, height}: Screen): Place {
 	const spare = height >= 12 ? 3 : 0;
 	const tall = Math.min(layer.body.length + layer.foot.length + 2, Math.max(3, height - spare));
 	const top = layer.low ? height - 1 - tall : Math.max(spare > 0 ? 2 : 0, Math.floor((height - tall) / 2) - 1);
-	return {left: Math.max(0, Math.floor((width - wide) / 2)), top: Math.max(0, Math.min(top, height - tall)), width: wide, height: tall};
+	return {
+		left: Math.max(0, Math.floor((width - wide) / 2)),
+		top: Math.max(0, Math.min(top, height - tall)),
+		width: wide,
+		height: tall,
+	};
 }
 
 const bodyHeight = (layer: Layer, place: Place): number => Math.max(1, place.height - 2 - layer.foot.length);
@@ -33,7 +38,10 @@ const bodyHeight = (layer: Layer, place: Place): number => Math.max(1, place.hei
 /** Where it stands and how far it goes, for the keys that move. */
 export function reachOf(layer: Layer, screen: Screen): {at: number; last: number; page: number} {
 	const page = bodyHeight(layer, placeOf(layer, screen));
-	const last = layer.stands.by === 'scroll' ? Math.max(0, layer.body.length - page) : Math.max(0, layer.body.length - 1 - (layer.heading ?? 0));
+	const last =
+		layer.stands.by === 'scroll'
+			? Math.max(0, layer.body.length - page)
+			: Math.max(0, layer.body.length - 1 - (layer.heading ?? 0));
 	return {at: Math.min(layer.stands.at, last), last, page};
 }
 
@@ -44,7 +52,10 @@ export function layerRows(layer: Layer, place: Place): readonly Row[] {
 	const {from, to} = seen(layer, room);
 	const lines = [...layer.body.slice(from, to)];
 	while (lines.length < room) lines.push([]);
-	const more = layer.body.length > room ? `${from + 1}-${to} of ${layer.body.length}${to < layer.body.length ? ', PgDn for more' : ''}` : '';
+	const more =
+		layer.body.length > room
+			? `${from + 1}-${to} of ${layer.body.length}${to < layer.body.length ? ', PgDn for more' : ''}`
+			: '';
 	return [
 		edge('┌', layer.title, '┐', place.width),
 		...[...lines, ...layer.foot].map((row): Row => [span('│ ', 'accent'), ...fitRow(row, inner), span(' │', 'accent')]),

@@ -50,7 +50,13 @@ function TopLayer({screen}: {readonly screen: Screen}) {
 	const alerts = selectAlerts(state);
 	if (state.view.overlays.at(-1)?.type === 'alerts' && alerts.rows.length > 0) {
 		const height = Math.min(3 + 2 * alerts.rows.length, Math.max(5, screen.height - 3));
-		return <AlertsTable model={alerts} index={layer.stands.at} place={{left: 1, top: Math.min(2, Math.max(0, screen.height - height)), width: screen.width - 2, height}} />;
+		return (
+			<AlertsTable
+				model={alerts}
+				index={layer.stands.at}
+				place={{left: 1, top: Math.min(2, Math.max(0, screen.height - height)), width: screen.width - 2, height}}
+			/>
+		);
 	}
 	const place = placeOf(layer, screen);
 	return <Region place={place} rows={layerRows(layer, place)} solid />;

@@ -1,9 +1,9 @@
-import {SIGNALS, type ConsoleState, type Overlay} from '../../state/state.ts';
 import {type Offer, selectOffers} from '../../state/selectors/offers.ts';
 import {selectProcesses} from '../../state/selectors/processes.ts';
-import {paletteEntries} from '../keymap/palette-entries.ts';
+import {type ConsoleState, type Overlay, SIGNALS} from '../../state/state.ts';
 import {OPERATION_KEYS} from '../keymap/operation-keys.ts';
-import {fit} from '../safe.ts';
+import {paletteEntries} from '../keymap/palette-entries.ts';
+import {fitText} from '../safe.ts';
 import {invert, type Row, span} from '../theme.ts';
 import type {Layer, Screen} from './layer.ts';
 
@@ -17,9 +17,20 @@ export function operationsLayer({index}: Of<'operations'>, state: ConsoleState, 
 	const width = Math.max(30, Math.min(screen.width - 6, 104));
 	const running = state.operation.phase === 'running' ? state.operation.plan.title : null;
 	return {
-		title: [span('operations', 'title'), span(`  on ${state.target.name}`, 'dim'), ...(state.session.dryRun ? [span('  DRY-RUN', 'warn')] : [])],
+		title: [
+			span('operations', 'title'),
+			span(`  on ${state.target.name}`, 'dim'),
+			...(state.session.dryRun ? [span('  DRY-RUN', 'warn')] : []),
+		],
 		body: offers.map((offer, at) => pick(offerRow(offer), at === index)),
-		foot: [[], [running ? span(`0 aborts at the next safe point: ${running}`, 'warn') : span('a digit plans it at once; nothing runs before it has been shown and confirmed', 'dim')]],
+		foot: [
+			[],
+			[
+				running
+					? span(`0 aborts at the next safe point: ${running}`, 'warn')
+					: span('a digit plans it at once; nothing runs before it has been shown and confirmed', 'dim'),
+			],
+		],
 		stands: {by: 'index', at: Math.min(index, Math.max(0, offers.length - 1))},
 		width,
 	};
@@ -27,10 +38,12 @@ export function operationsLayer({index}: Of<'operations'>, state: ConsoleState, 
 
 function offerRow({operation, tier, refused, commands, plan, title}: Offer): Row {
 	const open = refused === null;
-	const words = open ? span(`${commands} command${commands === 1 ? '' : 's'}: ${plan?.title ?? title}`) : span(`no: ${refused}`, 'dim');
+	const words = open
+		? span(`${commands} command${commands === 1 ? '' : 's'}: ${plan?.title ?? title}`)
+		: span(`no: ${refused}`, 'dim');
 	return [
 		span(` ${OPERATION_KEYS[operation] ?? ' '} `, open ? 'title' : 'dim'),
-		span(`${fit(operation, 15)} `, open ? 'plain' : 'dim'),
+		span(`${fitText(operation, 15)} `, open ? 'plain' : 'dim'),
 		span(`tier ${tier}  `, 'dim'),
 		words,
 	];
@@ -49,10 +62,18 @@ const MEANINGS: Record<(typeof SIGNALS)[number], string> = {
 
 export function signalsLayer({index, processKey}: Of<'signals'>, state: ConsoleState): Layer {
 	const process = selectProcesses(state).rows.find(row => row.key === processKey);
-	const rows: Row[] = [[span('Cancel')], ...SIGNALS.map((name): Row => [span(fit(name, 6)), span(MEANINGS[name], 'dim')])];
-	const warning: Row[] = process?.owner.endsWith('.service') ? [[span(`${process.owner} keeps it: stop the unit first (o 1), else it may come back`, 'warn')]] : [];
+	const rows: Row[] = [
+		[span('Cancel')],
+		...SIGNALS.map((name): Row => [span(fitText(name, 6)), span(MEANINGS[name], 'dim')]),
+	];
+	const warning: Row[] = process?.owner.endsWith('.service')
+		? [[span(`${process.owner} keeps it: stop the unit first (o 1), else it may come back`, 'warn')]]
+		: [];
 	return {
-		title: [span('signal', 'title'), span(process ? `  pid ${process.pid} ${process.command}` : `  ${processKey}: not seen any more`, 'dim')],
+		title: [
+			span('signal', 'title'),
+			span(process ? `  pid ${process.pid} ${process.command}` : `  ${processKey}: not seen any more`, 'dim'),
+		],
 		body: rows.map((row, at) => pick(row, at === index)),
 		foot: warning.length > 0 ? [[], ...warning] : [],
 		stands: {by: 'index', at: index},
@@ -73,7 +94,10 @@ export function paletteLayer({text, index}: Of<'palette'>, state: ConsoleState, 
 				: entries.map((entry, position) => {
 						const meaning = entry.means(state, moment);
 						const why = 'refused' in meaning ? `  (${meaning.refused})` : '';
-						return pick([span(fit(entry.keys, 10), 'accent'), span(entry.says, why ? 'dim' : 'plain'), span(why, 'dim')], position === at);
+						return pick(
+							[span(fitText(entry.keys, 10), 'accent'), span(entry.says, why ? 'dim' : 'plain'), span(why, 'dim')],
+							position === at,
+						);
 					}),
 		foot: [],
 		stands: {by: 'index', at},

@@ -1,7 +1,7 @@
 import type {ConsoleState} from '../../state/state.ts';
+import {useConsole} from '../hooks/use-console.ts';
 import {scopesOf} from '../keymap/binding.ts';
 import {type FooterKey, footerKeys} from '../keymap/bindings.ts';
-import {useConsole} from '../hooks/use-console.ts';
 import {type Place, Region} from '../parts/region.tsx';
 import {type Row, rowWidth, type Span, span} from '../theme.ts';
 

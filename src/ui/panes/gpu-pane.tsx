@@ -8,8 +8,10 @@ import {emptyBody, faceRow, paneTitle} from '../parts/title.ts';
 import {type Row, type Span, span, type Tone} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
-const fraction = (row: GpuRow): number | null => (row.usedBytes !== null && row.totalBytes ? row.usedBytes / row.totalBytes : null);
+const fraction = (row: GpuRow): number | null =>
+	row.usedBytes !== null && row.totalBytes ? row.usedBytes / row.totalBytes : null;
 
+// biome-ignore format: a table reads by its rows
 const COLUMNS: readonly Column<GpuRow>[] = [
 	{title: '#', width: 2, align: 'right', keep: 1, cell: row => span(row.index === null ? '-' : String(row.index))},
 	{title: 'STATE', width: 9, keep: 1, cell: row => span(row.state, row.level)},
@@ -40,7 +42,11 @@ export function gpuPaneRows(model: GpuPaneModel, frame: PaneFrame): readonly Row
 		const placed = choose(COLUMNS, frame.width);
 		const sums = sumRow(model, placed.length);
 		const room = Math.max(1, height - (height > model.rows.length + 1 ? 2 : 1));
-		const {from, to} = windowOn(model.rows.length, model.rows.findIndex(row => row.selected), room);
+		const {from, to} = windowOn(
+			model.rows.length,
+			model.rows.findIndex(row => row.selected),
+			room,
+		);
 		const cards = model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused));
 		return [headings(placed), ...cards, sums];
 	});
@@ -51,7 +57,12 @@ function sumRow({sums}: GpuPaneModel, columns: number): Row {
 	const held: Span[] = sums.heldIdle > 0 ? [span(`held idle ${sums.heldIdle}/${sums.cards}`, 'bad'), span('  ')] : [];
 	const lost: Span[] = sums.lost > 0 ? [span(`lost ${sums.lost}/${sums.cards}`, 'bad'), span('  ')] : [];
 	const watts = sums.watts === null || columns < 6 ? '' : `  ${Math.round(sums.watts)} W`;
-	return [span(` sum ${memory}${watts}  `, 'dim'), ...lost, ...held, span(`free ${sums.free}/${sums.cards}`, sums.free === sums.cards ? 'good' : 'dim')];
+	return [
+		span(` sum ${memory}${watts}  `, 'dim'),
+		...lost,
+		...held,
+		span(`free ${sums.free}/${sums.cards}`, sums.free === sums.cards ? 'good' : 'dim'),
+	];
 }
 
 function memoryPercent(row: GpuRow): number | null {

@@ -23,10 +23,24 @@ export function headerRow(model: HeaderModel, alerts: AlertsModel, width: number
 		...(model.drill ? [{keep: 1, row: [span(' DRILL ', 'inverse')]}] : []),
 		{keep: 1, row: [model.readOnly ? span(' RO', 'good') : span(' RW', 'warn')]},
 		...(model.dryRun ? [{keep: 1, row: [span('  DRY-RUN', 'warn')]}] : []),
-		...(model.frozenMs === null ? [] : [{keep: 1, row: [span('  '), span(` FROZEN ${duration(model.frozenMs)} `, 'inverse')]}]),
+		...(model.frozenMs === null
+			? []
+			: [{keep: 1, row: [span('  '), span(` FROZEN ${duration(model.frozenMs)} `, 'inverse')]}]),
 		...(model.recording === 'failing' ? [{keep: 1, row: [span('  REC!', 'bad')]}] : []),
 		{keep: 2, row: routeRow(route)},
-		...(route.passedOver ? [{keep: 6, row: [span(` (not ${route.passedOver.label}: ${route.passedOver.reason}, ${duration(route.passedOver.agoMs)} ago)`, 'dim')]}] : []),
+		...(route.passedOver
+			? [
+					{
+						keep: 6,
+						row: [
+							span(
+								` (not ${route.passedOver.label}: ${route.passedOver.reason}, ${duration(route.passedOver.agoMs)} ago)`,
+								'dim',
+							),
+						],
+					},
+				]
+			: []),
 		...(model.running ? [{keep: 5, row: [span('  runs ', 'accent'), span(model.running)]}] : []),
 		...(model.configTrouble ? [{keep: 7, row: [span(`  CONFIG: ${model.configTrouble}`, 'warn')]}] : []),
 		...(model.recording === 'ok' ? [{keep: 8, row: [span('  rec', 'dim')]}] : []),
@@ -77,7 +91,10 @@ export function alertRow(alerts: AlertsModel, width: number): Row {
 	const key = open.some(row => !row.acknowledged) ? 'A lists, a acknowledges' : 'A lists';
 	const row: Span[] = [span(` ${worst} `, open[0]?.level === 'critical' ? 'bad' : 'warn')];
 	for (const [index, alert] of open.entries()) {
-		const words = span(`${alert.words} (${duration(alert.forMs)})`, alert.acknowledged ? 'dim' : alert.level === 'critical' ? 'bad' : 'warn');
+		const words = span(
+			`${alert.words} (${duration(alert.forMs)})`,
+			alert.acknowledged ? 'dim' : alert.level === 'critical' ? 'bad' : 'warn',
+		);
 		if (index > 0 && rowWidth(row) + rowWidth([words]) + 3 > width) break;
 		row.push(span(index > 0 ? ' | ' : ' ', 'dim'), words);
 	}

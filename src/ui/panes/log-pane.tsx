@@ -13,13 +13,16 @@ export function LogPane(props: PaneProps) {
 
 export function logPaneRows(model: LogPaneModel, frame: PaneFrame): readonly Row[] {
 	const title = paneTitle('log', frame.focused, titleWords(model), faceRow(model.face), frame.width);
-	return paneRows(frame, title, height => (model.empty === null ? tail(model, frame.width, height) : emptyBody(model.face, model.empty)));
+	return paneRows(frame, title, height =>
+		model.empty === null ? tail(model, frame.width, height) : emptyBody(model.face, model.empty),
+	);
 }
 
 function titleWords(model: LogPaneModel): Row {
 	const name = model.path?.split('/').pop() ?? '';
 	const words: Span[] = [span(name ? `${model.source} ${name}` : model.source)];
-	if (model.silentMs !== null && model.silentMs >= 10_000) words.push(span(`  silent ${duration(model.silentMs)}`, model.silentMs > 60_000 ? 'warn' : 'dim'));
+	if (model.silentMs !== null && model.silentMs >= 10_000)
+		words.push(span(`  silent ${duration(model.silentMs)}`, model.silentMs > 60_000 ? 'warn' : 'dim'));
 	words.push(model.scroll > 0 ? span(`  ${model.scroll} lines up (F follows)`, 'accent') : span('  follow', 'dim'));
 	if (model.wrap) words.push(span('  wrap', 'dim'));
 	if (model.filter) words.push(span(`  filter ${model.filter}, ${model.hidden} hidden`, 'accent'));

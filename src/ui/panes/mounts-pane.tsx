@@ -7,6 +7,7 @@ import {emptyBody, faceRow, paneTitle} from '../parts/title.ts';
 import {type Row, type Span, span} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
+// biome-ignore format: a table reads by its rows
 const COLUMNS: readonly Column<MountRow>[] = [
 	{title: 'STATE', width: 9, keep: 1, cell: row => span(row.state, row.level)},
 	{title: 'PATH', width: 11, stretch: 18, keep: 1, cell: row => span(row.path, row.expected ? 'plain' : 'dim')},
@@ -22,17 +23,35 @@ export function MountsPane(props: PaneProps) {
 }
 
 export function mountPaneRows(model: MountPaneModel, frame: PaneFrame): readonly Row[] {
-	const words: Row = [span(`${model.ok} ok`, 'dim'), ...(model.troubled > 0 ? [span(`  ${model.troubled} in trouble`, 'bad')] : [])];
-	const title = paneTitle('mounts', frame.focused, model.rows.length > 0 ? words : [], faceRow(model.face), frame.width);
+	const words: Row = [
+		span(`${model.ok} ok`, 'dim'),
+		...(model.troubled > 0 ? [span(`  ${model.troubled} in trouble`, 'bad')] : []),
+	];
+	const title = paneTitle(
+		'mounts',
+		frame.focused,
+		model.rows.length > 0 ? words : [],
+		faceRow(model.face),
+		frame.width,
+	);
 	return paneRows(frame, title, height => {
 		if (model.rows.length === 0) return emptyBody(model.face, 'no file system but those of the kernel');
 		const placed = choose(COLUMNS, frame.width);
-		const {from, to} = windowOn(model.rows.length, model.rows.findIndex(row => row.selected), Math.max(1, height - 1));
-		return [headings(placed), ...model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused))];
+		const {from, to} = windowOn(
+			model.rows.length,
+			model.rows.findIndex(row => row.selected),
+			Math.max(1, height - 1),
+		);
+		return [
+			headings(placed),
+			...model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused)),
+		];
 	});
 }
 
 function size(row: MountRow): Span {
 	if (row.hungMs !== null) return span(`for ${duration(row.hungMs)}`, 'bad');
-	return row.totalBytes === null ? span('?', row.level) : span(bytesOf(row.totalBytes - (row.availableBytes ?? 0), row.totalBytes));
+	return row.totalBytes === null
+		? span('?', row.level)
+		: span(bytesOf(row.totalBytes - (row.availableBytes ?? 0), row.totalBytes));
 }

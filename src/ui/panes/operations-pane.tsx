@@ -2,12 +2,12 @@ import type {StepState} from '../../ops/operations/operation.ts';
 import {type OperationsPaneModel, type StepRow, selectOperations} from '../../state/selectors/operations.ts';
 import {clock, duration} from '../format.ts';
 import {useConsole} from '../hooks/use-console.ts';
+import {operationKeys} from '../keymap/operation-keys.ts';
 import {Region} from '../parts/region.tsx';
-import {paneTitle} from '../parts/title.ts';
 import {windowOn} from '../parts/table.ts';
+import {paneTitle} from '../parts/title.ts';
 import {clean} from '../safe.ts';
 import {invert, type Row, type Span, span, spread, type Tone} from '../theme.ts';
-import {operationKeys} from '../keymap/operation-keys.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
 export function OperationsPane(props: PaneProps) {
@@ -16,18 +16,34 @@ export function OperationsPane(props: PaneProps) {
 
 export function operationsPaneRows(model: OperationsPaneModel, frame: PaneFrame): readonly Row[] {
 	const {running} = model;
-	const words: Row = running ? [span(`${running.done}/${running.steps.length} `, 'accent'), span(running.title)] : [span(`runbook ${model.runbook.met}/${model.runbook.checks.length}`)];
-	const right: Row = model.dryRun ? [span('DRY-RUN', 'warn')] : running ? [span(duration(running.elapsedMs), 'dim')] : [];
+	const words: Row = running
+		? [span(`${running.done}/${running.steps.length} `, 'accent'), span(running.title)]
+		: [span(`runbook ${model.runbook.met}/${model.runbook.checks.length}`)];
+	const right: Row = model.dryRun
+		? [span('DRY-RUN', 'warn')]
+		: running
+			? [span(duration(running.elapsedMs), 'dim')]
+			: [];
 	return paneRows(frame, paneTitle('operations', frame.focused, words, right, frame.width), height => {
 		const top = running ? stepRows(running, frame.width, height) : [...runbookRows(model, height), ...lastRows(model)];
 		return [...top, ...journalRows(model, frame, height - top.length)];
 	});
 }
 
-const MARKS: Record<StepState, string> = {pending: '[  ]', running: '[..]', done: '[ok]', failed: '[!!]', unknown: '[??]', skipped: '[--]'};
+const MARKS: Record<StepState, string> = {
+	pending: '[  ]',
+	running: '[..]',
+	done: '[ok]',
+	failed: '[!!]',
+	unknown: '[??]',
+	skipped: '[--]',
+};
 
 function stepRows(running: NonNullable<OperationsPaneModel['running']>, width: number, height: number): readonly Row[] {
-	const at = Math.max(0, running.steps.findIndex(step => step.state === 'running'));
+	const at = Math.max(
+		0,
+		running.steps.findIndex(step => step.state === 'running'),
+	);
 	const most = Math.max(1, Math.min(running.steps.length, Math.floor((height * 2) / 3)));
 	const {from, to} = windowOn(running.steps.length, at, most);
 	const rows = running.steps.slice(from, to).map(step => stepRow(step, width));
@@ -37,9 +53,18 @@ function stepRows(running: NonNullable<OperationsPaneModel['running']>, width: n
 
 function stepRow(step: StepRow, width: number): Row {
 	const tone: Tone = step.state === 'running' ? 'accent' : step.level;
-	const words: Span[] = step.words && step.state !== 'pending' ? [span(`  ${step.words}`, step.level === 'bad' ? 'bad' : 'dim')] : [];
+	const words: Span[] =
+		step.words && step.state !== 'pending' ? [span(`  ${step.words}`, step.level === 'bad' ? 'bad' : 'dim')] : [];
 	const time: Row = step.elapsedMs === null ? [] : [span(` ${duration(step.elapsedMs)} `, 'dim')];
-	return spread([span(` ${MARKS[step.state]} ${step.number} `, tone), span(step.says, step.state === 'pending' ? 'dim' : 'plain'), ...words], time, width);
+	return spread(
+		[
+			span(` ${MARKS[step.state]} ${step.number} `, tone),
+			span(step.says, step.state === 'pending' ? 'dim' : 'plain'),
+			...words,
+		],
+		time,
+		width,
+	);
 }
 
 const VERDICTS = {met: ['[ok]', 'good'], pending: ['[  ]', 'accent'], failed: ['[??]', 'warn']} as const;
@@ -63,17 +88,31 @@ function runbookRows({runbook}: OperationsPaneModel, height: number): readonly R
 
 function lastRows({last}: OperationsPaneModel): readonly Row[] {
 	if (!last) return [];
-	return [[span(` last  ${last.operation} `, 'dim'), span(last.outcome, last.level), span(` ${duration(last.agoMs)} ago: ${last.words}`, 'dim')]];
+	return [
+		[
+			span(` last  ${last.operation} `, 'dim'),
+			span(last.outcome, last.level),
+			span(` ${duration(last.agoMs)} ago: ${last.words}`, 'dim'),
+		],
+	];
 }
 
-const TONES: Record<OperationsPaneModel['journal'][number]['level'], Tone> = {ok: 'plain', warning: 'warn', critical: 'bad', info: 'dim'};
+const TONES: Record<OperationsPaneModel['journal'][number]['level'], Tone> = {
+	ok: 'plain',
+	warning: 'warn',
+	critical: 'bad',
+	info: 'dim',
+};
 
 function journalRows({journal}: OperationsPaneModel, frame: PaneFrame, room: number): readonly Row[] {
 	if (room <= 0) return [];
 	const selected = journal.findIndex(entry => entry.selected);
 	const {from, to} = windowOn(journal.length, selected < 0 ? journal.length - 1 : selected, room);
 	return journal.slice(from, to).map(entry => {
-		const row: Row = [span(`${entry.selected ? '>' : ' '}${clock(entry.at)} `, 'dim'), {text: clean(entry.words), tone: TONES[entry.level]}];
+		const row: Row = [
+			span(`${entry.selected ? '>' : ' '}${clock(entry.at)} `, 'dim'),
+			{text: clean(entry.words), tone: TONES[entry.level]},
+		];
 		return entry.selected && frame.focused ? invert(row) : row;
 	});
 }

@@ -7,6 +7,7 @@ import {emptyBody, faceRow, paneTitle} from '../parts/title.ts';
 import {type Row, type Span, span} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
+// biome-ignore format: a table reads by its rows
 const COLUMNS: readonly Column<ProcessRow>[] = [
 	{title: 'PID', width: 7, align: 'right', keep: 1, cell: row => span(String(row.pid), row.level)},
 	{title: 'ST', width: 2, keep: 1, cell: row => span(row.state, row.level)},
@@ -28,11 +29,21 @@ export function processPaneRows(model: ProcessPaneModel, frame: PaneFrame): read
 	const title = paneTitle('processes', frame.focused, titleWords(model), faceRow(model.face), frame.width);
 	return paneRows(frame, title, height => {
 		if (model.rows.length === 0) {
-			return emptyBody(model.face, model.filter ? `no process matches ${model.filter} (Esc clears)` : 'no process is listed');
+			return emptyBody(
+				model.face,
+				model.filter ? `no process matches ${model.filter} (Esc clears)` : 'no process is listed',
+			);
 		}
 		const placed = choose(COLUMNS, frame.width);
-		const {from, to} = windowOn(model.rows.length, model.rows.findIndex(row => row.selected), Math.max(1, height - 1));
-		return [headings(placed), ...model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused))];
+		const {from, to} = windowOn(
+			model.rows.length,
+			model.rows.findIndex(row => row.selected),
+			Math.max(1, height - 1),
+		);
+		return [
+			headings(placed),
+			...model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused)),
+		];
 	});
 }
 
@@ -42,7 +53,8 @@ function titleWords(model: ProcessPaneModel): Row {
 	words.push(span(`  of ${count(model.total)}`, 'dim'));
 	if (model.filter) words.push(span(`  filter ${model.filter} (${count(model.rows.length)})`, 'accent'));
 	if (!model.complete) words.push(span('  own processes only', 'warn'));
-	if (model.sort !== 'holders' || model.inverted) words.push(span(`  sort ${model.sort}${model.inverted ? ' inverted' : ''}`, 'dim'));
+	if (model.sort !== 'holders' || model.inverted)
+		words.push(span(`  sort ${model.sort}${model.inverted ? ' inverted' : ''}`, 'dim'));
 	if (!model.tree) words.push(span('  flat', 'dim'));
 	return words;
 }

@@ -1,6 +1,6 @@
 import {selectAlerts, selectHeader} from '../../state/selectors/header.ts';
 import type {ConsoleState, PaneId} from '../../state/state.ts';
-import {useTools, useConsole} from '../hooks/use-console.ts';
+import {useConsole, useTools} from '../hooks/use-console.ts';
 import {type Place, Region} from '../parts/region.tsx';
 import {type Row, rowWidth} from '../theme.ts';
 import {alertRow, headerRow} from './header.tsx';
@@ -21,6 +21,12 @@ export function statusRows(state: ConsoleState, width: number, height: number): 
 	const header = headerRow(selectHeader(state), alerts, width);
 	const alert = alertRow(alerts, width);
 	if (height === 1) return [rowWidth(alert) > 0 ? alert : summaryOf('gpu', state)];
-	const hint = state.view.hint && state.view.hint.until > state.nowMs ? [[{text: ` ${state.view.hint.words}`, tone: 'warn' as const}]] : [];
-	return [...hint, header, ...(rowWidth(alert) > 0 ? [alert] : []), ...ORDER.map(pane => summaryOf(pane, state))].slice(0, height);
+	const hint =
+		state.view.hint && state.view.hint.until > state.nowMs
+			? [[{text: ` ${state.view.hint.words}`, tone: 'warn' as const}]]
+			: [];
+	return [...hint, header, ...(rowWidth(alert) > 0 ? [alert] : []), ...ORDER.map(pane => summaryOf(pane, state))].slice(
+		0,
+		height,
+	);
 }

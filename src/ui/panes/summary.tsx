@@ -23,12 +23,24 @@ export function Summary({place, panes}: {readonly place: Place; readonly panes: 
 		operations: operationsSummary(useConsole(selectOperations)),
 	};
 	const spare = place.height - 1 - panes.length;
-	const rows = panes.flatMap(pane => lines[pane].slice(0, 1 + (pane === 'operations' ? Math.max(0, spare - 1) : pane === 'processes' ? Math.min(1, spare) : 0)));
+	const rows = panes.flatMap(pane =>
+		lines[pane].slice(
+			0,
+			1 + (pane === 'operations' ? Math.max(0, spare - 1) : pane === 'processes' ? Math.min(1, spare) : 0),
+		),
+	);
 	const rule: Row = [{text: '─'.repeat(place.width), tone: 'dim'}];
 	return <Region place={place} rows={[rule, ...rows]} />;
 }
 
-const NAMES: Record<PaneId, string> = {gpu: 'GPU ', processes: 'PROC', mounts: 'MNT ', extraction: 'EXT ', log: 'LOG ', operations: 'OPS '};
+const NAMES: Record<PaneId, string> = {
+	gpu: 'GPU ',
+	processes: 'PROC',
+	mounts: 'MNT ',
+	extraction: 'EXT ',
+	log: 'LOG ',
+	operations: 'OPS ',
+};
 
 const lead = (pane: PaneId): Span => span(` ${paneNumber(pane)} ${NAMES[pane]}  `, 'dim');
 const INDENT = span('         ');
@@ -52,7 +64,11 @@ export function summaryOf(pane: PaneId, state: ConsoleState): Row {
 }
 
 function gpuSummary({sums, rows, face}: GpuPaneModel): Row {
-	if (rows.length === 0) return [lead('gpu'), span(face.kind === 'failing' ? face.words : 'not yet heard', face.kind === 'failing' ? 'bad' : 'dim')];
+	if (rows.length === 0)
+		return [
+			lead('gpu'),
+			span(face.kind === 'failing' ? face.words : 'not yet heard', face.kind === 'failing' ? 'bad' : 'dim'),
+		];
 	const owners = [...new Set(rows.map(row => row.heldBy).filter(Boolean))].join(', ');
 	const words: Span[] = [lead('gpu')];
 	if (sums.lost > 0) words.push(span(`${sums.lost}/${sums.cards} LOST  `, 'bad'));
@@ -80,26 +96,39 @@ function processSummary({rows, face}: ProcessPaneModel): readonly Row[] {
 }
 
 function mountSummary({rows, face}: MountPaneModel): Row {
-	if (rows.length === 0) return [lead('mounts'), span(face.kind === 'failing' ? face.words : 'not yet heard', face.kind === 'failing' ? 'bad' : 'dim')];
+	if (rows.length === 0)
+		return [
+			lead('mounts'),
+			span(face.kind === 'failing' ? face.words : 'not yet heard', face.kind === 'failing' ? 'bad' : 'dim'),
+		];
 	return [
 		lead('mounts'),
 		...rows.flatMap((row): Span[] => {
 			const used = row.usedFraction === null ? '' : ` ${Math.round(row.usedFraction * 100)}%`;
-			return [span(row.state, row.level), span(` ${row.path}${row.hungMs === null ? used : ` ${duration(row.hungMs)}`}   `)];
+			return [
+				span(row.state, row.level),
+				span(` ${row.path}${row.hungMs === null ? used : ` ${duration(row.hungMs)}`}   `),
+			];
 		}),
 	];
 }
 
 function extractionSummary(model: ExtractionPaneModel): Row {
-	if (model.present === null) return [lead('extraction'), span(model.configured ? 'not yet heard' : 'not configured', 'dim')];
+	if (model.present === null)
+		return [lead('extraction'), span(model.configured ? 'not yet heard' : 'not configured', 'dim')];
 	const eta = model.run?.etaMs && model.state !== 'stalled' ? range(model.run.etaMs.low, model.run.etaMs.high) : '-';
 	return [
 		lead('extraction'),
 		span(`${model.state} `, model.level),
-		span(`${count(model.present)}/${count(model.expected)} ${percentFine(model.fraction)}  ${rate(model.run?.samplesPerSecond ?? null)}  ETA ${eta}  `),
+		span(
+			`${count(model.present)}/${count(model.expected)} ${percentFine(model.fraction)}  ${rate(model.run?.samplesPerSecond ?? null)}  ETA ${eta}  `,
+		),
 		span(`${some(model.holes, 'hole')} `, model.holes > 0 ? 'warn' : 'dim'),
 		...(model.suspects > 0 ? [span(`${some(model.suspects, 'suspect')} `, 'bad')] : []),
-		span(`last ${model.lastSampleMs === null ? '-' : age(model.lastSampleMs)} ago`, model.level === 'bad' ? 'bad' : 'dim'),
+		span(
+			`last ${model.lastSampleMs === null ? '-' : age(model.lastSampleMs)} ago`,
+			model.level === 'bad' ? 'bad' : 'dim',
+		),
 	];
 }
 
@@ -108,15 +137,42 @@ function logSummary({lines, empty}: LogPaneModel): Row {
 	return [lead('log'), last ? span(last.text, last.level) : span(empty ?? '', 'dim')];
 }
 
-function operationsSummary({running, runbook: {next, met, checks}, last, journal}: OperationsPaneModel): readonly Row[] {
-	const tail = journal.slice(-4).map((entry): Row => [INDENT, span(`${clock(entry.at)} ${entry.words}`, 'dim')]).reverse();
+function operationsSummary({
+	running,
+	runbook: {next, met, checks},
+	last,
+	journal,
+}: OperationsPaneModel): readonly Row[] {
+	const tail = journal
+		.slice(-4)
+		.map((entry): Row => [INDENT, span(`${clock(entry.at)} ${entry.words}`, 'dim')])
+		.reverse();
 	if (running) {
 		const step = running.steps.find(one => one.state === 'running');
-		return [[lead('operations'), span(`${running.done}/${running.steps.length} `, 'accent'), span(`${running.title}: ${step ? `${step.says} ${step.words}` : ''}`)], ...tail];
+		return [
+			[
+				lead('operations'),
+				span(`${running.done}/${running.steps.length} `, 'accent'),
+				span(`${running.title}: ${step ? `${step.says} ${step.words}` : ''}`),
+			],
+			...tail,
+		];
 	}
 	if (next) {
 		const key = next.operation ? operationKeys(next.operation) : null;
-		return [[lead('operations'), span(`next ${met + 1}/${checks.length} ${key ? `[${key}] ` : ''}`, 'accent'), span(next.words)], ...tail];
+		return [
+			[
+				lead('operations'),
+				span(`next ${met + 1}/${checks.length} ${key ? `[${key}] ` : ''}`, 'accent'),
+				span(next.words),
+			],
+			...tail,
+		];
 	}
-	return last ? [[lead('operations'), span(`${last.operation} `), span(last.outcome, last.level), span(` ${last.words}`, 'dim')], ...tail] : [[lead('operations'), span('nothing to do', 'dim')], ...tail];
+	return last
+		? [
+				[lead('operations'), span(`${last.operation} `), span(last.outcome, last.level), span(` ${last.words}`, 'dim')],
+				...tail,
+			]
+		: [[lead('operations'), span('nothing to do', 'dim')], ...tail];
 }

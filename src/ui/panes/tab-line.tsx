@@ -1,5 +1,6 @@
-import {type Face, face} from '../../state/selectors/face.ts';
+import {derive} from '../../state/selectors/derive.ts';
 import {selectExtraction} from '../../state/selectors/extraction.ts';
+import {type Face, face} from '../../state/selectors/face.ts';
 import {selectGpus} from '../../state/selectors/gpus.ts';
 import {selectMounts} from '../../state/selectors/mounts.ts';
 import {factsOnScreen, nowOnScreen} from '../../state/selectors/on-screen.ts';
@@ -8,7 +9,6 @@ import {type ConsoleState, PANES, type PaneId} from '../../state/state.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {type Place, Region} from '../parts/region.tsx';
 import {faceRow} from '../parts/title.ts';
-import {derive} from '../../state/selectors/derive.ts';
 import {type Row, rowWidth, type Span, truncateRow} from '../theme.ts';
 
 type Tab = {readonly pane: PaneId; readonly focused: boolean; readonly troubled: boolean};
@@ -29,22 +29,42 @@ const selectTabs = derive(
 		})),
 );
 
-const PROBE_OF = {gpu: 'gpus', processes: 'processes', mounts: 'mounts', extraction: 'extraction', log: 'log', operations: null} as const;
+const PROBE_OF = {
+	gpu: 'gpus',
+	processes: 'processes',
+	mounts: 'mounts',
+	extraction: 'extraction',
+	log: 'log',
+	operations: null,
+} as const;
 
 /** Of the focused pane; the timeline is our own and always fresh. */
-const selectFace = derive([state => state.view.focus, factsOnScreen, nowOnScreen], (focus, facts, nowMs): Face | null => {
-	const probe = PROBE_OF[focus];
-	return probe === null ? null : face(probe, facts[probe], nowMs);
-});
+const selectFace = derive(
+	[state => state.view.focus, factsOnScreen, nowOnScreen],
+	(focus, facts, nowMs): Face | null => {
+		const probe = PROBE_OF[focus];
+		return probe === null ? null : face(probe, facts[probe], nowMs);
+	},
+);
 
 export function TabLine({place}: {readonly place: Place}) {
 	const shown = useConsole(selectFace);
 	return <Region place={place} rows={[tabRow(useConsole(selectTabs), shown, place.width)]} />;
 }
 
-export const troubledTabs = (state: ConsoleState): readonly PaneId[] => selectTabs(state).filter(tab => tab.troubled).map(tab => tab.pane);
+export const troubledTabs = (state: ConsoleState): readonly PaneId[] =>
+	selectTabs(state)
+		.filter(tab => tab.troubled)
+		.map(tab => tab.pane);
 
-const NAMES: Record<PaneId, string> = {gpu: 'GPU', processes: 'PROC', mounts: 'MNT', extraction: 'EXT', log: 'LOG', operations: 'OPS'};
+const NAMES: Record<PaneId, string> = {
+	gpu: 'GPU',
+	processes: 'PROC',
+	mounts: 'MNT',
+	extraction: 'EXT',
+	log: 'LOG',
+	operations: 'OPS',
+};
 
 /** `━[1 GPU!]━ 2 PROC ━ 3 MNT! ━`: the tab line is the title of the focused pane; `!` is trouble in there. */
 export function tabRow(tabs: readonly Tab[], shown: Face | null, width: number): Row {
@@ -57,6 +77,13 @@ export function tabRow(tabs: readonly Tab[], shown: Face | null, width: number):
 		row.push({text: '━', tone: 'accent'});
 	}
 	const room = width - rowWidth(row);
-	const end = shown === null || room < 10 ? [] : [{text: ' ', tone: 'dim' as const}, ...truncateRow(faceRow(shown), room - 4), {text: ' ', tone: 'dim' as const}];
+	const end =
+		shown === null || room < 10
+			? []
+			: [
+					{text: ' ', tone: 'dim' as const},
+					...truncateRow(faceRow(shown), room - 4),
+					{text: ' ', tone: 'dim' as const},
+				];
 	return truncateRow([...row, {text: '━'.repeat(Math.max(0, room - rowWidth(end))), tone: 'accent'}, ...end], width);
 }

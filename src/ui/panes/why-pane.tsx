@@ -10,7 +10,9 @@ import {type Row, span, type Tone} from '../theme.ts';
 export function WhyPane({place}: {readonly place: Place}) {
 	const {title, lines} = useConsole(selectWhy);
 	const body = lines.flatMap(line => whyRows(line, place.width));
-	return <Region place={place} rows={[titleRow(title, false, [span('cause chain', 'dim')], [], place.width), ...body]} />;
+	return (
+		<Region place={place} rows={[titleRow(title, false, [span('cause chain', 'dim')], [], place.width), ...body]} />
+	);
 }
 
 const MARKS: Record<WhyLine['step'], string> = {head: ' ', because: '  <- ', mend: '  => ', note: '     '};
@@ -19,8 +21,15 @@ const MARKS: Record<WhyLine['step'], string> = {head: ' ', because: '  <- ', men
 export function whyRows(line: WhyLine, width: number): readonly Row[] {
 	const text = line.parts.map(words).join('');
 	const mark = MARKS[line.step];
-	const tone: Tone = line.step === 'head' || line.step === 'mend' ? 'title' : line.step === 'note' && line.level === 'plain' ? 'dim' : line.level;
-	return wrap(clean(text), width - mark.length - 1).map((part, index): Row => [span(index === 0 ? mark : ' '.repeat(mark.length), 'accent'), {text: part, tone}]);
+	const tone: Tone =
+		line.step === 'head' || line.step === 'mend'
+			? 'title'
+			: line.step === 'note' && line.level === 'plain'
+				? 'dim'
+				: line.level;
+	return wrap(clean(text), width - mark.length - 1).map(
+		(part, index): Row => [span(index === 0 ? mark : ' '.repeat(mark.length), 'accent'), {text: part, tone}],
+	);
 }
 
 function words(part: WhyLine['parts'][number]): string {

@@ -30,4 +30,5 @@ export function spark(values: readonly (number | null)[], cells: number): string
 /** One cell for a fraction: `·` for nothing at all, a full block for all. */
 export const cell = (fraction: number): string => (fraction <= 0 ? '·' : step(fraction));
 
-const step = (fraction: number): string => STEPS[Math.min(STEPS.length - 1, Math.max(0, Math.floor(fraction * STEPS.length)))] ?? ' ';
+const step = (fraction: number): string =>
+	STEPS[Math.min(STEPS.length - 1, Math.max(0, Math.floor(fraction * STEPS.length)))] ?? ' ';

@@ -11,7 +11,15 @@ const Line = memo(function Line({text}: {readonly text: string}) {
 });
 
 /** Rows at a place on the screen, cut to it. `solid` covers what is below, cell by cell. */
-export function Region({place, rows, solid = false}: {readonly place: Place; readonly rows: readonly Row[]; readonly solid?: boolean}) {
+export function Region({
+	place,
+	rows,
+	solid = false,
+}: {
+	readonly place: Place;
+	readonly rows: readonly Row[];
+	readonly solid?: boolean;
+}) {
 	const theme = useTheme();
 	const lines = Array.from({length: place.height}, (_, index) => {
 		const row = rows[index] ?? [];
@@ -20,7 +28,14 @@ export function Region({place, rows, solid = false}: {readonly place: Place; rea
 		return (solid ? text : text.trimEnd()) || ' ';
 	});
 	return (
-		<Box position="absolute" left={place.left} top={place.top} width={place.width} height={place.height} flexDirection="column">
+		<Box
+			position="absolute"
+			left={place.left}
+			top={place.top}
+			width={place.width}
+			height={place.height}
+			flexDirection="column"
+		>
 			{lines.map((text, index) => (
 				// biome-ignore lint/suspicious/noArrayIndexKey: a line is its position on the screen
 				<Line key={index} text={text} />

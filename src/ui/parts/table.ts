@@ -1,4 +1,4 @@
-import {fit} from '../safe.ts';
+import {fitText} from '../safe.ts';
 import {fitRow, invert, type Row, type Span} from '../theme.ts';
 
 /** One column: title and value cannot drift apart, as both are here. */
@@ -30,16 +30,18 @@ export function choose<Item>(columns: readonly Column<Item>[], width: number): r
 		chosen.add(column);
 		room -= cost;
 	}
-	const placed = columns.filter(column => chosen.has(column)).map(column => {
-		const more = Math.max(0, Math.min(column.stretch ?? 0, room - RESERVE));
-		room -= more;
-		return {column, width: column.width + more};
-	});
+	const placed = columns
+		.filter(column => chosen.has(column))
+		.map(column => {
+			const more = Math.max(0, Math.min(column.stretch ?? 0, room - RESERVE));
+			room -= more;
+			return {column, width: column.width + more};
+		});
 	return placed.map(({column, width: wide}) => ({column, width: column.grow ? wide + room : wide}));
 }
 
 export const headings = <Item>(placed: readonly Placed<Item>[]): Row => [
-	{text: ` ${placed.map(({column, width}) => fit(column.title, width, column.align)).join(' ')}`, tone: 'dim'},
+	{text: ` ${placed.map(({column, width}) => fitText(column.title, width, column.align)).join(' ')}`, tone: 'dim'},
 ];
 
 /** `>` marks the selected row; in the focused pane the whole row stands out as well. */
@@ -48,14 +50,18 @@ export function tableRow<Item>(placed: readonly Placed<Item>[], item: Item, sele
 	for (const [index, {column, width}] of placed.entries()) {
 		if (index > 0) row.push({text: ' ', tone: 'plain'});
 		const shown = column.cell(item, width);
-		if ('text' in shown) row.push({text: fit(shown.text, width, column.align), tone: shown.tone});
+		if ('text' in shown) row.push({text: fitText(shown.text, width, column.align), tone: shown.tone});
 		else row.push(...fitRow(shown, width));
 	}
 	return selected && focused ? invert(row) : row;
 }
 
 /** The part of a list that fits, with the selected item in it. */
-export function windowOn(length: number, selected: number, height: number): {readonly from: number; readonly to: number} {
+export function windowOn(
+	length: number,
+	selected: number,
+	height: number,
+): {readonly from: number; readonly to: number} {
 	const from = Math.min(Math.max(0, selected - Math.floor(height / 2)), Math.max(0, length - height));
 	return {from, to: Math.min(length, from + height)};
 }

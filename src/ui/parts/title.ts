@@ -1,7 +1,7 @@
 import type {Face} from '../../state/selectors/face.ts';
 import {PANES, type PaneId} from '../../state/state.ts';
 import {age, duration} from '../format.ts';
-import {rowWidth, type Row, type Span, span, truncateRow} from '../theme.ts';
+import {type Row, rowWidth, span, truncateRow} from '../theme.ts';
 
 export const PANE_NAMES: Record<PaneId, string> = {
 	gpu: 'GPU',
@@ -19,10 +19,25 @@ export function titleRow(name: string, focused: boolean, words: Row, right: Row,
 	const rule = focused ? '━' : '─';
 	const line = focused ? 'accent' : 'dim';
 	const lead: Row = focused
-		? [{text: `${rule}[`, tone: line}, {text: name, tone: 'title'}, {text: ']', tone: line}]
-		: [{text: `${rule} `, tone: line}, {text: name, tone: 'title'}];
-	const left = truncateRow([...lead, ...(rowWidth(words) > 0 ? [span('  '), ...words] : []), span(' ')], width);
-	const tail = rowWidth(right) === 0 ? [] : [span(' '), ...truncateRow(right, Math.max(0, width - rowWidth(left) - 4)), span(' '), {text: rule, tone: line} as const];
+		? [
+				{text: `${rule}[`, tone: line},
+				{text: name, tone: 'title'},
+				{text: ']', tone: line},
+			]
+		: [
+				{text: `${rule} `, tone: line},
+				{text: name, tone: 'title'},
+			];
+	// The right side says how far the pane may be trusted: it is cut last.
+	const end = truncateRow(right, Math.max(0, Math.floor(width * 0.6)));
+	const tail: Row = rowWidth(end) === 0 ? [] : [span(' '), ...end, span(' '), {text: rule, tone: line}];
+	const left = [
+		...truncateRow(
+			[...lead, ...(rowWidth(words) > 0 ? [span('  '), ...words] : [])],
+			Math.max(0, width - rowWidth(tail) - 2),
+		),
+		span(' '),
+	];
 	const room = width - rowWidth(left) - rowWidth(tail);
 	if (room < 1) return truncateRow([...left, {text: rule.repeat(width), tone: line}], width);
 	return [...left, {text: rule.repeat(room), tone: line}, ...tail];
@@ -43,8 +58,8 @@ export function faceRow(face: Face): Row {
 		case 'stale':
 			return [span(`STALE, age ${age(face.ageMs)}`, 'bad')];
 		case 'failing': {
-			const old: Span[] = face.ageMs === null ? [] : [span(`, shown is ${age(face.ageMs)} old`, 'bad')];
-			return [span(`FAILING ${duration(face.forMs)}: ${face.words}`, 'bad'), ...old];
+			const old = face.ageMs === null ? '' : ` (shown: ${age(face.ageMs)} old)`;
+			return [span(`FAILING ${duration(face.forMs)}${old}: ${face.words}`, 'bad')];
 		}
 	}
 }

@@ -55,7 +55,10 @@ export class Screen extends Writable {
 			while (sent < chunk.length) sent += writeSync(this.#fd, chunk, sent);
 			done();
 		} catch (error) {
-			if (!isFull(error)) return done(error instanceof Error ? error : new Error(String(error)));
+			if (!isFull(error)) {
+				done(error instanceof Error ? error : new Error(String(error)));
+				return;
+			}
 			const next = sent > 0 ? RETRY_MS : Math.min(pauseMs * 2, RETRY_MOST_MS);
 			this.#retry = setTimeout(() => this.#send(chunk.subarray(sent), next, done), pauseMs);
 		}
@@ -101,7 +104,8 @@ export class Screen extends Writable {
 
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-const isFull = (error: unknown): boolean => error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || error.code === 'EINTR');
+const isFull = (error: unknown): boolean =>
+	error instanceof Error && 'code' in error && (error.code === 'EAGAIN' || error.code === 'EINTR');
 
 /** Ours alone, so that O_NONBLOCK does not leak into the shell; null where it cannot be opened (no /proc, foreign devpts). */
 function ownDescription(fd: number): number | null {

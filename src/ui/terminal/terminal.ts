@@ -125,7 +125,8 @@ export function createTerminal({stdout, stdin, stderr, onLeave, stop = stopGroup
 		process.off('uncaughtException', crashed).off('unhandledRejection', crashed);
 		stdin.off('end', hungUp);
 		stdin.unref?.();
-		if (error !== undefined) stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+		if (error !== undefined)
+			stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
 		screen.release();
 		tell(code);
 	}

@@ -49,7 +49,9 @@ describe('the hypervisor route', () => {
 	test('passes signals on to the command', async () => {
 		const client = await hypervisor();
 		const channel = await open(client, 'exec sleep 30');
-		const ended = new Promise(resolve => channel.on('exit', (code: number | null, signal?: string) => resolve([code, signal])));
+		const ended = new Promise(resolve =>
+			channel.on('exit', (code: number | null, signal?: string) => resolve([code, signal])),
+		);
 		channel.signal('TERM');
 		expect(await ended).toEqual([null, 'SIGTERM']);
 	});
@@ -58,7 +60,7 @@ describe('the hypervisor route', () => {
 		const client = await hypervisor();
 		await expect(open(client, 'true', true)).rejects.toThrow();
 		const ten = await Promise.all(Array.from({length: 10}, () => open(client, 'sleep 5')));
-		await expect(open(client, 'true')).rejects.toThrow('open failed');
+		await expect(open(client, 'true')).rejects.toThrow('open failure');
 		for (const channel of ten) channel.close();
 		await until(
 			() =>

@@ -42,7 +42,12 @@ describe('a name with blanks does not shift the fields', () => {
 
 describe('a name with brackets does not forge a state', () => {
 	it('reads up to the last bracket', () => {
-		const pick = ({name, state, parentPid, startTicks}: ReturnType<typeof parseStat>) => ({name, state, parentPid, startTicks});
+		const pick = ({name, state, parentPid, startTicks}: ReturnType<typeof parseStat>) => ({
+			name,
+			state,
+			parentPid,
+			startTicks,
+		});
 		expect([...read('name-with-brackets-1'), ...read('name-with-brackets-2')].map(pick)).toEqual([
 			{name: 'sleep (2) .sh', state: 'S', parentPid: 75750, startTicks: 18366278},
 			{name: 'a) R 1 (b', state: 'S', parentPid: 10975, startTicks: 153411},
@@ -55,7 +60,11 @@ describe('a record is not a line', () => {
 
 	it('joins a name that holds newlines and forges no process', () => {
 		const text = line('a\n1 (b) R 2') + line('x\n\n)\n') + line('plain');
-		expect(splitStat(text).map(parseStat).map(({pid, name, state}) => [pid, name, state])).toEqual([
+		expect(
+			splitStat(text)
+				.map(parseStat)
+				.map(({pid, name, state}) => [pid, name, state]),
+		).toEqual([
 			[1681, 'a\n1 (b) R 2', 'S'],
 			[1681, 'x\n\n)\n', 'S'],
 			[1681, 'plain', 'S'],

@@ -219,7 +219,8 @@ describe('a board without memory of its own uses that of the system', () => {
 	});
 
 	it('takes total and available from meminfo, and "free" from the holders', () => {
-		const header = 'index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], utilization.gpu [%], temperature.gpu, name';
+		const header =
+			'index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], utilization.gpu [%], temperature.gpu, name';
 		const line = '0, GPU-00, 0000000F:01:00.0, [N/A], [N/A], 2 %, 38, NVIDIA GB10';
 		const kernel = fixture('nvidia-smi/unified-memory-meminfo.txt');
 		const card = parse(`${header}\n${line}`, {kernel}).cards[0];
@@ -259,13 +260,25 @@ describe('the tool says in words that it cannot', () => {
 	});
 
 	it.each([
-		["NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure…", 9, 'the driver is not loaded'],
+		[
+			"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure…",
+			9,
+			'the driver is not loaded',
+		],
 		['No devices were found', 6, 'no devices were found'],
 		['Failed to initialize NVML: Insufficient Permissions', 4, 'insufficient permissions'],
-		['Failed to initialize NVML: GPU access blocked by the operating system', 17, 'Failed to initialize NVML: GPU access blocked by the operating system'],
+		[
+			'Failed to initialize NVML: GPU access blocked by the operating system',
+			17,
+			'Failed to initialize NVML: GPU access blocked by the operating system',
+		],
 		['', 124, 'no answer in 5 s'],
 		['', 137, 'no answer in 5 s'],
-		["timeout: failed to run command 'nvidia-smi': No such file or directory", 127, 'command not found, and no NVIDIA device node'],
+		[
+			"timeout: failed to run command 'nvidia-smi': No such file or directory",
+			127,
+			'command not found, and no NVIDIA device node',
+		],
 	])('%s', (text, status, says) => {
 		expect(complaint(text, {status}).says).toBe(says);
 	});
@@ -304,7 +317,9 @@ describe('for real, with a stand-in for the tool', () => {
 		});
 		const context = contextOf<GpuFacts>({hints: {pids: [4, 20262]}});
 		const roots = {proc: `${tree.root}/proc`, dev: `${tree.root}/dev`, path: pathWith(tree.root)};
-		await expect(look(gpus, context, roots)).rejects.toThrow('an earlier query (pid 20262) is still stuck in the driver');
+		await expect(look(gpus, context, roots)).rejects.toThrow(
+			'an earlier query (pid 20262) is still stuck in the driver',
+		);
 		tree.remove();
 	});
 });

@@ -92,9 +92,7 @@ describe('holders', () => {
 			contextOf(),
 		);
 		expect(facts.driverList).toBe('no answer');
-		expect(facts.holders).toEqual([
-			{pid: 1402, startTicks: 9001, memory: [], devices: ['nvidia0'], driverName: ''},
-		]);
+		expect(facts.holders).toEqual([{pid: 1402, startTicks: 9001, memory: [], devices: ['nvidia0'], driverName: ''}]);
 	});
 
 	it('refuses a link line that does not fit', () => {

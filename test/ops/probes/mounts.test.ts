@@ -29,9 +29,8 @@ const DATA: Mount = {
 
 describe('a statfs that hangs costs only its own mount', () => {
 	const table = fixture('mountinfo/statfs-hang.txt');
-	const given: Record<string, {answeredMs: number | null; bsize?: number; blocks?: number; bavail?: number}> = JSON.parse(
-		fixture('mountinfo/statfs-hang-answers.json'),
-	);
+	const given: Record<string, {answeredMs: number | null; bsize?: number; blocks?: number; bavail?: number}> =
+		JSON.parse(fixture('mountinfo/statfs-hang-answers.json'));
 	const ids: Record<string, number> = {'/': 27, '/data': 41, '/shared': 42, '/scratch': 43};
 	const sizes = Object.entries(given)
 		.flatMap(([path, {answeredMs, bsize, blocks, bavail}]) => [
@@ -57,10 +56,26 @@ describe('a statfs that hangs costs only its own mount', () => {
 	it('lists all four; two with sizes, two without an answer', () => {
 		expect(parse(table, sizes)).toEqual({
 			mounts: [
-				{...DATA, id: 27, device: '259:2', path: '/', type: 'ext4', source: '/dev/nvme0n1p2', size: size(120000000, 60000000)},
+				{
+					...DATA,
+					id: 27,
+					device: '259:2',
+					path: '/',
+					type: 'ext4',
+					source: '/dev/nvme0n1p2',
+					size: size(120000000, 60000000),
+				},
 				{...DATA, size: hung(41)},
 				{...DATA, id: 42, device: '0:46', path: '/shared', type: 'nfs4', source: '192.0.2.20:/export', size: hung(42)},
-				{...DATA, id: 43, device: '0:47', path: '/scratch', type: 'xfs', source: '/dev/nvme1n1', size: size(3900000000, 2500000000)},
+				{
+					...DATA,
+					id: 43,
+					device: '0:47',
+					path: '/scratch',
+					type: 'xfs',
+					source: '/dev/nvme1n1',
+					size: size(3900000000, 2500000000),
+				},
 			],
 			missing: [],
 		});
@@ -126,7 +141,7 @@ describe('mount points with escapes', () => {
 	});
 
 	it('quotes such a path for the shell', () => {
-		const facts = parse('66 44 0:40 / /mnt/it\'s\\040b rw - ext4 s rw');
+		const facts = parse("66 44 0:40 / /mnt/it's\\040b rw - ext4 s rw");
 		expect(mounts.script(contextOf({last: facts}))).toContain("a 66 '/mnt/it'\\''s b'");
 	});
 });
@@ -182,7 +197,11 @@ describe('mounts against the configuration', () => {
 	});
 
 	it('marks what a later mount covers, and asks only what is visible', () => {
-		const over = parse(`${table}\n17 11 8:9 / /data rw - ext4 /dev/sdz rw`, 'a 17 0 4096 100 50 50 1 1', expecting(data));
+		const over = parse(
+			`${table}\n17 11 8:9 / /data rw - ext4 /dev/sdz rw`,
+			'a 17 0 4096 100 50 50 1 1',
+			expecting(data),
+		);
 		const [below, above] = over.mounts.filter(({path}) => path === '/data');
 		expect([below?.covered, below?.size, below?.expected, above?.covered, above?.expected]).toEqual([
 			true,
@@ -195,8 +214,13 @@ describe('mounts against the configuration', () => {
 	});
 
 	it('reads the captured table: the visible one of two /dev/shm', () => {
-		const {mounts: seen} = parse(fixture('mountinfo/6.18-debian-12-overmount.txt'), `a 27 0 ${fixture('stat-f/coreutils-9.1-ext4.txt')}`);
-		expect(seen.map(({id, path, type, covered, volatile, size}) => [id, path, type, covered, volatile, size.kind])).toEqual([
+		const {mounts: seen} = parse(
+			fixture('mountinfo/6.18-debian-12-overmount.txt'),
+			`a 27 0 ${fixture('stat-f/coreutils-9.1-ext4.txt')}`,
+		);
+		expect(
+			seen.map(({id, path, type, covered, volatile, size}) => [id, path, type, covered, volatile, size.kind]),
+		).toEqual([
 			[25, '/dev/shm', 'tmpfs', true, true, 'not asked'],
 			[27, '/', 'ext4', false, false, 'answered'],
 			[30, '/dev/shm', 'tmpfs', false, true, 'not asked'],
@@ -204,7 +228,10 @@ describe('mounts against the configuration', () => {
 	});
 
 	it('keeps the words of a stat that failed', () => {
-		const {mounts: seen} = parse(table, 'a 11 1 stat: cannot read file system information: Transport endpoint is not connected');
+		const {mounts: seen} = parse(
+			table,
+			'a 11 1 stat: cannot read file system information: Transport endpoint is not connected',
+		);
 		expect(seen[1]?.size).toEqual({
 			kind: 'failed',
 			says: 'cannot read file system information: Transport endpoint is not connected',

@@ -1,6 +1,13 @@
 import {describe, expect, it} from 'vitest';
 import {readShow, spanMs} from '../../../src/ops/formats/systemctl-show.ts';
-import {bootVerdict, maskRefused, runState, type Service, services, toService} from '../../../src/ops/probes/services.ts';
+import {
+	bootVerdict,
+	maskRefused,
+	runState,
+	type Service,
+	services,
+	toService,
+} from '../../../src/ops/probes/services.ts';
 import {answerOf, contextOf, fixture, look, makeTree, pathWith} from './support.ts';
 
 const shown = (name: string, changes: Partial<Service> = {}): Service => {
@@ -162,7 +169,12 @@ describe('services', () => {
 
 	it('knows spans of time', () => {
 		expect(['1min 30s', '500ms', '1h 2min', 'infinity', '', 'soon'].map(spanMs)).toEqual([
-			90_000, 500, 3_720_000, null, null, null,
+			90_000,
+			500,
+			3_720_000,
+			null,
+			null,
+			null,
 		]);
 	});
 });
@@ -219,13 +231,33 @@ describe('will it come back at boot', () => {
 	it.each<[string, Partial<Service>, ReturnType<typeof bootVerdict>]>([
 		['enabled', VLLM, {comesBack: 'yes', because: ['enabled', 'wanted by multi-user.target']}],
 		['a trigger', OLD, {comesBack: 'yes', because: ['started by sglang-old.timer']}],
-		['disabled, but linked in /usr/lib', {wantedBy: ['lab.target']}, {comesBack: 'yes', because: ['wanted by lab.target']}],
-		['static and required', {unitFileState: 'static', requiredBy: ['a.service']}, {comesBack: 'yes', because: ['required by a.service']}],
+		[
+			'disabled, but linked in /usr/lib',
+			{wantedBy: ['lab.target']},
+			{comesBack: 'yes', because: ['wanted by lab.target']},
+		],
+		[
+			'static and required',
+			{unitFileState: 'static', requiredBy: ['a.service']},
+			{comesBack: 'yes', because: ['required by a.service']},
+		],
 		['static', {unitFileState: 'static'}, {comesBack: 'no', notes: ['only starts when another unit asks for it']}],
 		['generated', {unitFileState: 'generated'}, {comesBack: 'yes', because: ['generated at each boot']}],
-		['transient', {unitFileState: 'transient', wantedBy: []}, {comesBack: 'no', notes: ['started by hand (transient)']}],
-		['masked', {loadState: 'masked', unitFileState: 'masked', wantedBy: ['a.target']}, {comesBack: 'no', notes: ['masked']}],
-		['enabled for this boot', {unitFileState: 'enabled-runtime', wantedBy: ['a.target']}, {comesBack: 'no', notes: ['enabled for this boot only']}],
+		[
+			'transient',
+			{unitFileState: 'transient', wantedBy: []},
+			{comesBack: 'no', notes: ['started by hand (transient)']},
+		],
+		[
+			'masked',
+			{loadState: 'masked', unitFileState: 'masked', wantedBy: ['a.target']},
+			{comesBack: 'no', notes: ['masked']},
+		],
+		[
+			'enabled for this boot',
+			{unitFileState: 'enabled-runtime', wantedBy: ['a.target']},
+			{comesBack: 'no', notes: ['enabled for this boot only']},
+		],
 		[
 			'blocked by a drop-in',
 			{...VLLM, dropInPaths: ['/etc/systemd/system/vllm-example.service.d/50-blocked.conf']},
@@ -236,8 +268,16 @@ describe('will it come back at boot', () => {
 			{preset: 'enabled'},
 			{comesBack: 'no', notes: ['its preset is enabled: a package upgrade or `preset-all` enables it again']},
 		],
-		['file gone while it runs', {loadState: 'not-found', activeState: 'active', unitFileState: ''}, {comesBack: 'no', notes: ['its unit file is gone; what runs ends with this boot']}],
-		['no word at all', {unitFileState: ''}, {comesBack: 'unknown', because: 'systemd does not tell the state of its unit file'}],
+		[
+			'file gone while it runs',
+			{loadState: 'not-found', activeState: 'active', unitFileState: ''},
+			{comesBack: 'no', notes: ['its unit file is gone; what runs ends with this boot']},
+		],
+		[
+			'no word at all',
+			{unitFileState: ''},
+			{comesBack: 'unknown', because: 'systemd does not tell the state of its unit file'},
+		],
 	])('%s', (_, changes, verdict) => {
 		expect(bootVerdict({...IDLE, ...changes})).toEqual(verdict);
 	});

@@ -1,6 +1,6 @@
 import type {FactValues} from '../../../src/ops/facts.ts';
-import type {Gpu} from '../../../src/ops/probes/gpus.ts';
 import type {InventoryGroup} from '../../../src/ops/probes/extraction.ts';
+import type {Gpu} from '../../../src/ops/probes/gpus.ts';
 import type {Mount, MountSize} from '../../../src/ops/probes/mounts.ts';
 import {known} from '../../../src/ops/probes/probe.ts';
 import type {Process} from '../../../src/ops/probes/processes.ts';
@@ -72,7 +72,13 @@ export const mount = (path: string, change: Partial<Mount> = {}): Mount => ({
 	...change,
 });
 
-const answered = (totalBytes: number, availableBytes: number): MountSize => ({kind: 'answered', totalBytes, availableBytes, inodes: 1_000_000, inodesFree: 990_000});
+const answered = (totalBytes: number, availableBytes: number): MountSize => ({
+	kind: 'answered',
+	totalBytes,
+	availableBytes,
+	inodes: 1_000_000,
+	inodesFree: 990_000,
+});
 
 const unit = (owner: string): Process['owner'] => ({kind: 'unit', unit: owner});
 
@@ -148,7 +154,13 @@ export const sampleFacts: FactValues = {
 			process(501, {name: 'sshd', owner: unit('ssh.service'), residentBytes: 9_000_000}),
 			process(812, {name: 'vllm', owner: unit(UNIT), residentBytes: 4.1 * GIB, waitChannel: 'ep_poll'}),
 			...workers,
-			process(9120, {state: 'D', owner: {kind: 'session', session: 'c3'}, waitChannel: 'rpc_wait_bit_killable', stuckSince: NOW - 252_000, residentBytes: 2.2 * GIB}),
+			process(9120, {
+				state: 'D',
+				owner: {kind: 'session', session: 'c3'},
+				waitChannel: 'rpc_wait_bit_killable',
+				stuckSince: NOW - 252_000,
+				residentBytes: 2.2 * GIB,
+			}),
 			process(9300, {name: 'bash', owner: {kind: 'session', session: 'c3'}, residentBytes: 5_000_000}),
 		],
 		cpuFraction: new Map([
@@ -161,7 +173,10 @@ export const sampleFacts: FactValues = {
 	},
 	'command-lines': {
 		lines: new Map([
-			['812@8120', '/root/ml-env/bin/vllm serve /shared/kimi-k2.5-int4 --tensor-parallel-size 8 --gpu-memory-utilization 0.95'],
+			[
+				'812@8120',
+				'/root/ml-env/bin/vllm serve /shared/kimi-k2.5-int4 --tensor-parallel-size 8 --gpu-memory-utilization 0.95',
+			],
 			...workers.map(({pid, startTicks}, index) => [`${pid}@${startTicks}`, `VLLM::Worker_TP${index}`] as const),
 			['9120@91200', 'python /tmp/02b_extract_hidden_states_sglang.py --max-seq-len 8192'],
 			['9300@93000', '-bash'],
@@ -171,7 +186,12 @@ export const sampleFacts: FactValues = {
 		missing: [],
 		mounts: [
 			mount('/', {size: answered(252 * GIB, 134 * GIB)}),
-			mount('/data', {type: 'ceph', source: 'ceph-pool/data', expected: true, size: {kind: 'hung', since: NOW - 252_000, childPid: 9433, childStartTicks: 1}}),
+			mount('/data', {
+				type: 'ceph',
+				source: 'ceph-pool/data',
+				expected: true,
+				size: {kind: 'hung', since: NOW - 252_000, childPid: 9433, childStartTicks: 1},
+			}),
 			mount('/shared', {type: 'nfs4', source: 'nas:/models', expected: true, size: answered(8192 * GIB, 6963 * GIB)}),
 			mount('/dev/shm', {type: 'tmpfs', source: 'tmpfs', volatile: true, size: answered(252 * GIB, 251.9 * GIB)}),
 			mount('/tmp', {type: 'tmpfs', source: 'tmpfs', volatile: true, size: answered(64 * GIB, 63 * GIB)}),
@@ -181,7 +201,19 @@ export const sampleFacts: FactValues = {
 	'kernel-log': {
 		source: 'dmesg',
 		cursor: null,
-		findings: [{kind: 'xid', at: NOW - 3_600_000, sinceBootSeconds: null, count: 1, text: 'NVRM: Xid (PCI:0000:51:00): 79, GPU has fallen off the bus', busId: '51:00', xid: 79, pid: null, advice: 'reset or power cycle the card'}],
+		findings: [
+			{
+				kind: 'xid',
+				at: NOW - 3_600_000,
+				sinceBootSeconds: null,
+				count: 1,
+				text: 'NVRM: Xid (PCI:0000:51:00): 79, GPU has fallen off the bus',
+				busId: '51:00',
+				xid: 79,
+				pid: null,
+				advice: 'reset or power cycle the card',
+			},
+		],
 	},
 	server: {
 		record: null,
@@ -238,7 +270,16 @@ export const sampleFacts: FactValues = {
 		unfinished: false,
 	},
 	files: {
-		files: [{path: '/tmp/02b_extract_hidden_states_sglang.py', role: 'script', state: 'gone', bytes: null, sha256: null, volatile: true}],
+		files: [
+			{
+				path: '/tmp/02b_extract_hidden_states_sglang.py',
+				role: 'script',
+				state: 'gone',
+				bytes: null,
+				sha256: null,
+				volatile: true,
+			},
+		],
 		model: {shards: 64, shardsExpected: 64, missing: []},
 		patch: {path: '/root/sglang/deepseek_v2.py', state: 'present'},
 	},

@@ -11,7 +11,13 @@ export const sampleTarget: Target = {
 	name: 'kpro6/ct129',
 	routes: [
 		{ssh: 'root@gpu', through: null, identityFile: null, knownHostsFile: null, environment: SYSTEM_ENVIRONMENT},
-		{ssh: 'root@pve', through: ['pct', 'exec', '129', '--'], identityFile: null, knownHostsFile: null, environment: SYSTEM_ENVIRONMENT},
+		{
+			ssh: 'root@pve',
+			through: ['pct', 'exec', '129', '--'],
+			identityFile: null,
+			knownHostsFile: null,
+			environment: SYSTEM_ENVIRONMENT,
+		},
 	],
 	expect: {
 		gpus: 8,
@@ -54,7 +60,11 @@ export const sampleTarget: Target = {
 	files: [],
 };
 
-export const heard = <T>(value: T, ageMs = 600): Reading<T> => ({turn: 1, last: {value, at: NOW - ageMs, startedAt: NOW - ageMs - 50}, failing: null});
+export const heard = <T>(value: T, ageMs = 600): Reading<T> => ({
+	turn: 1,
+	last: {value, at: NOW - ageMs, startedAt: NOW - ageMs - 50},
+	failing: null,
+});
 
 export function factsOf(values: Partial<FactValues>): Facts {
 	const read = <K extends keyof FactValues>(id: K): Reading<FactValues[K]> | null => {
@@ -78,30 +88,90 @@ export function factsOf(values: Partial<FactValues>): Facts {
 }
 
 /** All probes of the incident answered 0.6 s ago; `view` and anything else may be changed. */
-export function sampleState(change: Partial<Omit<ConsoleState, 'view'>> & {view?: Partial<ViewState>} = {}): ConsoleState {
+export function sampleState(
+	change: Partial<Omit<ConsoleState, 'view'>> & {view?: Partial<ViewState>} = {},
+): ConsoleState {
 	const {view, ...rest} = change;
-	const fresh = initialState(sampleTarget, {mode: 'live', operator: 'ops1', readOnly: false, ownPid: null}, NOW - 20 * MINUTE);
+	const fresh = initialState(
+		sampleTarget,
+		{mode: 'live', operator: 'ops1', readOnly: false, ownPid: null},
+		NOW - 20 * MINUTE,
+	);
 	const looks = Array.from({length: 300}, (_, index) => index);
 	const at = looks.map(index => NOW - (299 - index) * 2_000);
-	const card = (index: number) => [`GPU-${index}`, {busyPercent: looks.map(look => (look < 20 ? (look * 7 + index * 11) % 100 : 0)), usedFraction: looks.map(() => 0.79)}] as const;
+	const card = (index: number) =>
+		[
+			`GPU-${index}`,
+			{
+				busyPercent: looks.map(look => (look < 20 ? (look * 7 + index * 11) % 100 : 0)),
+				usedFraction: looks.map(() => 0.79),
+			},
+		] as const;
 	return {
 		...fresh,
 		nowMs: NOW,
 		session: {...fresh.session, recording: 'ok'},
-		route: {state: 'up', label: 'ssh root@pve pct exec 129', since: NOW - 14 * MINUTE, passedOver: [{label: 'ssh root@gpu', reason: 'no answer in 5 s', at: NOW - 14_000}]},
+		route: {
+			state: 'up',
+			label: 'ssh root@pve pct exec 129',
+			since: NOW - 14 * MINUTE,
+			passedOver: [{label: 'ssh root@gpu', reason: 'no answer in 5 s', at: NOW - 14_000}],
+		},
 		facts: factsOf(sampleFacts),
 		history: {at, gpus: new Map(looks.slice(0, 8).map(card))},
 		alerts: [
-			{id: 'held-idle', level: 'critical', words: `8 GPUs held at 0% by ${UNIT}`, remedy: 'stop and disable the unit (o 1)', since: NOW - 11 * MINUTE, acknowledged: false, pane: 'gpu'},
-			{id: 'hung:/data', level: 'critical', words: '/data hung, python pid 9120 in D', remedy: 'bring the storage back, nothing here can end that wait', since: NOW - 252_000, acknowledged: false, pane: 'mounts'},
-			{id: 'script', level: 'warning', words: 'extraction script is gone from /tmp', remedy: 'restore files (o 6)', since: NOW - 15 * MINUTE, acknowledged: true, pane: 'extraction'},
+			{
+				id: 'held-idle',
+				level: 'critical',
+				words: `8 GPUs held at 0% by ${UNIT}`,
+				remedy: 'stop and disable the unit (o 1)',
+				since: NOW - 11 * MINUTE,
+				acknowledged: false,
+				pane: 'gpu',
+			},
+			{
+				id: 'hung:/data',
+				level: 'critical',
+				words: '/data hung, python pid 9120 in D',
+				remedy: 'bring the storage back, nothing here can end that wait',
+				since: NOW - 252_000,
+				acknowledged: false,
+				pane: 'mounts',
+			},
+			{
+				id: 'script',
+				level: 'warning',
+				words: 'extraction script is gone from /tmp',
+				remedy: 'restore files (o 6)',
+				since: NOW - 15 * MINUTE,
+				acknowledged: true,
+				pane: 'extraction',
+			},
 		],
 		journal: [
-			{at: NOW - 686_000, kind: 'route', level: 'warning', words: 'ssh root@gpu: no answer in 5 s, now by pct exec 129', command: null},
+			{
+				at: NOW - 686_000,
+				kind: 'route',
+				level: 'warning',
+				words: 'ssh root@gpu: no answer in 5 s, now by pct exec 129',
+				command: null,
+			},
 			{at: NOW - 633_000, kind: 'alert', level: 'warning', words: `${UNIT} is active and enabled`, command: null},
 			{at: NOW - 504_000, kind: 'alert', level: 'critical', words: '/data does not answer', command: null},
-			{at: NOW - 253_000, kind: 'session', level: 'info', words: 'ops1 acknowledged: extraction script is gone', command: null},
-			{at: NOW - 100_000, kind: 'step', level: 'ok', words: 'looked at the unit', command: `systemctl status -- ${UNIT}`},
+			{
+				at: NOW - 253_000,
+				kind: 'session',
+				level: 'info',
+				words: 'ops1 acknowledged: extraction script is gone',
+				command: null,
+			},
+			{
+				at: NOW - 100_000,
+				kind: 'step',
+				level: 'ok',
+				words: 'looked at the unit',
+				command: `systemctl status -- ${UNIT}`,
+			},
 		],
 		...rest,
 		view: {...fresh.view, ...view},

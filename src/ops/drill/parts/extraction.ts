@@ -31,6 +31,7 @@ export async function runExtraction({paths, target}: PartBox, argv: readonly str
 			// The incident's script knew no lock: a run that was killed must not keep the next one out.
 			breakStaleLock: true,
 			serverLimitMs: 120_000,
+			dumpLimitMs: 10_000,
 		},
 	);
 }

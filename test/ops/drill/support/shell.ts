@@ -1,23 +1,26 @@
 import {spawn} from 'node:child_process';
+import {closeSync, openSync} from 'node:fs';
 import type {Box} from '../../../../src/ops/drill/box.ts';
 
 export type Ran = {readonly code: number | null; readonly stdout: string; readonly stderr: string};
 
-/** A script in a real sh with the environment that the box's routes set, and nothing else. */
-export function inBox({target}: Box, script: string, limitMs = 20_000): Promise<Ran> {
+/** A script in a real sh, as a process of the box, with the environment that its routes set and nothing else. */
+export function inBox({target, paths}: Box, script: string, limitMs = 20_000): Promise<Ran> {
 	const {path, home, proc, dev, sys, etc} = target.routes[0]?.environment ?? Object.assign(Error('no route'));
+	const leash = openSync(paths.leash, 'r');
 	return new Promise(resolve => {
 		const child = spawn('/bin/sh', ['-c', script], {
 			env: {PATH: path, HOME: home, PROC: proc, DEV: dev, SYS: sys, ETC: etc, LC_ALL: 'C'},
-			stdio: ['ignore', 'pipe', 'pipe'],
+			stdio: ['ignore', 'pipe', 'pipe', leash],
 		});
+		closeSync(leash);
 		const limit = setTimeout(() => child.kill('SIGKILL'), limitMs);
 		let stdout = '';
 		let stderr = '';
-		child.stdout.on('data', piece => {
+		child.stdout?.on('data', piece => {
 			stdout += piece;
 		});
-		child.stderr.on('data', piece => {
+		child.stderr?.on('data', piece => {
 			stderr += piece;
 		});
 		child.on('close', code => {

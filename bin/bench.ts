@@ -1,0 +1,12 @@
+import {monitor} from './bench/monitor.ts';
+
+const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor};
+
+const [name = 'monitor', ...argv] = process.argv.slice(2);
+const suite = SUITES[name];
+if (suite) {
+	await suite(argv);
+	process.exit(0);
+}
+process.stderr.write(`no bench "${name}"; there are ${Object.keys(SUITES).join(', ')}\n`);
+process.exit(64);

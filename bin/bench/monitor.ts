@@ -1,0 +1,137 @@
+import {type ChildProcess, spawn, spawnSync} from 'node:child_process';
+import {mkdtempSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {join} from 'node:path';
+import {type Figures, measure, sleep, type Watched, watch} from './watched.ts';
+
+const PROGRAM = join(import.meta.dirname, 'relight.js');
+const WARM_MS = 8_000;
+const FOR_MS = 20_000;
+const MANY = 5_000;
+
+/**
+ * The console as a monitor, beside the monitors a user would pick instead, on the same machine in the same run: 140×45,
+ * one look a second or two, the real process table, eight simulated cards. CPU is the program with all it starts.
+ */
+export async function monitor(argv: readonly string[]): Promise<void> {
+	const folder = mkdtempSync(join(tmpdir(), 'relight-bench-'));
+	const box = await startBox();
+	const env = {XDG_STATE_HOME: folder, HOME: folder};
+	const config = join(folder, 'relight.yaml');
+	writeFileSync(config, localConfig(box.directory));
+	const console_ = () => watch(process.execPath, [PROGRAM, '--config', config], /relight/, env);
+	const peers = ['htop', 'btop'].filter(name => spawnSync('which', [name]).status === 0);
+	const sleepers: ChildProcess[] = [];
+	try {
+		say(
+			`first paint, ms (median of 5)                  ${(await firstPaint(console_)).toFixed(0)}   must 400, aim 200`,
+		);
+		const quiet = await watch(process.execPath, [PROGRAM], /relight/, env);
+		await report('relight, a quiet box without cards', quiet, 'bytes/s must 1500, aim 500');
+		const live = await console_();
+		const own = await report(
+			`relight, 8 cards, ${count()} processes`,
+			live,
+			'CPU must 3 %, aim 1.5 %; RSS must 140 MB; bytes/s must 8000',
+		);
+		await keys('key to paint, ms', live);
+		live.end();
+		for (const peer of peers) await reportPeer(peer, folder, own);
+		if (argv.includes('--frozen')) await frozen(env);
+		for (let made = count(); made < MANY; made++) sleepers.push(spawn('sleep', ['600'], {stdio: 'ignore'}));
+		const busy = await console_();
+		const many = await report(
+			`relight, 8 cards, ${count()} processes`,
+			busy,
+			'CPU must be at most btop beside it, aim half',
+		);
+		busy.end();
+		for (const peer of peers) await reportPeer(peer, folder, many);
+		if (peers.length < 2)
+			say(`not installed here, so not compared: ${['htop', 'btop'].filter(name => !peers.includes(name)).join(', ')}`);
+	} finally {
+		for (const sleeper of sleepers) sleeper.kill();
+		box.child.kill('SIGTERM');
+		rmSync(folder, {recursive: true, force: true});
+	}
+}
+
+/** The box's programs and device nodes, but this machine's own process table, and no link in between. */
+function localConfig(directory: string): string {
+	return [
+		'hosts:',
+		'  bench:',
+		'    routes:',
+		'      - local: true',
+		'        environment:',
+		`          path: ${directory}/bin:/usr/bin:/bin`,
+		`          dev: ${directory}/dev`,
+		'    unwanted: ["vllm-*.service"]',
+		'',
+	].join('\n');
+}
+
+async function startBox(): Promise<{directory: string; child: ChildProcess}> {
+	const child = spawn(process.execPath, [PROGRAM, 'drill', '--box'], {stdio: ['ignore', 'pipe', 'inherit']});
+	let text = '';
+	child.stdout.on('data', chunk => {
+		text += chunk;
+	});
+	for (let turn = 0; turn < 1_000 && !text.includes('relight --config'); turn++) await sleep(20);
+	const directory = /^box in (.*)$/m.exec(text)?.[1];
+	if (!directory) throw new Error('the box did not come up');
+	return {directory, child};
+}
+
+async function report(title: string, watched: Watched, target: string): Promise<Figures> {
+	const figures = await measure(watched, WARM_MS, FOR_MS);
+	say(`${title}\n  ${words(figures)}   ${target}`);
+	if (title.includes('quiet')) watched.end();
+	return figures;
+}
+
+async function reportPeer(name: string, folder: string, own: Figures): Promise<void> {
+	const args = name === 'htop' ? ['-d', '10'] : ['--utf-force'];
+	const peer = await watch(name, args, /./, {HOME: folder, XDG_CONFIG_HOME: folder});
+	const figures = await measure(peer, WARM_MS, FOR_MS);
+	peer.end();
+	say(
+		`  ${name.padEnd(6)} ${words(figures)}   relight / ${name}: CPU ${ratio(own.cpuPercent, figures.cpuPercent)}, bytes ${ratio(own.bytesPerSecond, figures.bytesPerSecond)}`,
+	);
+}
+
+async function firstPaint(open: () => Promise<Watched>): Promise<number> {
+	const times: number[] = [];
+	for (let turn = 0; turn < 5; turn++) {
+		const one = await open();
+		times.push(one.firstPaintMs ?? Number.NaN);
+		one.end();
+		await sleep(300);
+	}
+	return times.sort((a, b) => a - b)[2] ?? Number.NaN;
+}
+
+async function keys(title: string, watched: Watched): Promise<void> {
+	const times: number[] = [];
+	for (let turn = 0; turn < 60; turn++) {
+		times.push(await watched.keyMs('\t'));
+		await sleep(110);
+	}
+	times.sort((a, b) => a - b);
+	const at = (fraction: number) => (times[Math.floor(times.length * fraction)] ?? Number.NaN).toFixed(1);
+	say(`  ${title}: p50 ${at(0.5)}, p95 ${at(0.95)}   p95 must 100, aim 50`);
+}
+
+/** The same keys while the SSH server under the console answers no session request. */
+async function frozen(env: Record<string, string>): Promise<void> {
+	const screen = await watch(process.execPath, [PROGRAM, 'drill', 'frozen-ssh'], /relight/, env);
+	await sleep(9_000);
+	await keys('key to paint while SSH is frozen, ms', screen);
+	screen.end();
+}
+
+const count = () => readdirSync('/proc').filter(name => /^\d+$/.test(name)).length;
+const ratio = (one: number, other: number) => (other > 0 ? `${(one / other).toFixed(2)}x` : '-');
+const say = (text: string) => process.stdout.write(`${text}\n`);
+const words = ({cpuPercent, ownPercent, residentBytes, bytesPerSecond}: Figures) =>
+	`CPU ${cpuPercent.toFixed(2)} % (itself ${ownPercent.toFixed(2)} %)  RSS ${(residentBytes / 1e6).toFixed(0)} MB  ${bytesPerSecond.toFixed(0)} B/s`;

@@ -1,0 +1,89 @@
+import {createHash} from 'node:crypto';
+import {describe, expect, it} from 'vitest';
+import {files} from '../../../src/ops/probes/files.ts';
+import type {Target} from '../../../src/ops/target.ts';
+import {contextOf, look, makeTree, pathWith} from './support.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const PATCHED = 'sglang/python/sglang/srt/models/deepseek_v2.py';
+
+function target(root: string, hash: string | null = null): Partial<Target> {
+	const file = (destination: string) => ({source: '', destination, sha256: hash, mode: '644'});
+	return {
+		server: {
+			python: `${root}/bin/python3`,
+			tree: `${root}/sglang`,
+			model: `${root}/model dir`,
+			port: 8000,
+			env: {},
+			args: [],
+			log: `${root}/logs`,
+			name: 'x',
+			phaseLimitMs: 1,
+		},
+		files: [file(`${root}/hook.py`), file(`${root}/it's gone.py`)],
+	};
+}
+
+describe('files that the work needs', () => {
+	it('are there, whole, and volatile or not', async () => {
+		const tree = makeTree({
+			'bin/python3': '#!/bin/sh\n',
+			'hook.py': 'print(1)\n',
+			'model dir/model-1.safetensors': 'x',
+			'model dir/model-2.safetensors': '',
+			'model dir/model.safetensors.index.json':
+				'{"weight_map":{"a":"model-1.safetensors","b":"model-1.safetensors","c":"model-2.safetensors","d":"model-3.safetensors"}}',
+			[PATCHED]: 'def _hs_dump_dir():\n',
+			'proc/self/mountinfo': '',
+		});
+		const {root} = tree;
+		const proc = makeTree({
+			'self/mountinfo': `1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / ${root} rw - ext4 /dev/sdb rw\n`,
+		});
+		const facts = await look(files, contextOf({target: target(root, sha256('print(1)\n'))}), {proc: proc.root});
+		const plain = {sha256: null, volatile: false};
+		expect(facts).toEqual({
+			files: [
+				{...plain, path: `${root}/bin/python3`, role: 'python', state: 'present', bytes: 10},
+				{...plain, path: `${root}/model dir`, role: 'model', state: 'present', bytes: null},
+				{...plain, path: `${root}/${PATCHED}`, role: 'patch', state: 'present', bytes: 20},
+				{...plain, path: `${root}/hook.py`, role: 'other', state: 'present', bytes: 9, sha256: sha256('print(1)\n')},
+				{...plain, path: `${root}/it's gone.py`, role: 'other', state: 'gone', bytes: null},
+			],
+			model: {shards: 1, shardsExpected: 3, missing: ['model-2.safetensors', 'model-3.safetensors']},
+			patch: {path: `${root}/${PATCHED}`, state: 'present'},
+		});
+		const other = await look(files, contextOf({target: target(root, sha256('other'))}));
+		expect(other.files.map(({state, volatile}) => [state, volatile])).toEqual([
+			['present', true],
+			['present', true],
+			['present', true],
+			['differs', true],
+			['gone', true],
+		]);
+		tree.remove();
+		proc.remove();
+	});
+
+	it('no patch marker, no file, no model', async () => {
+		const tree = makeTree({[PATCHED]: 'plain\n'});
+		const absent = await look(files, contextOf({target: target(tree.root)}));
+		expect([absent.patch?.state, absent.model]).toEqual(['absent', {shards: 0, shardsExpected: null, missing: []}]);
+		const nothing = await look(files, contextOf({target: target('/nonexistent')}));
+		expect(nothing.patch?.state).toBe('no file');
+		expect(files.script(contextOf())).toBeNull();
+		tree.remove();
+	});
+
+	it('a path on a dead mount costs its own line alone', async () => {
+		const tree = makeTree({
+			'bin/stat': '#!/bin/sh\ncase "$*" in *hook.py*) exec sleep 20 ;; esac\nexec /usr/bin/stat "$@"\n',
+			'bin/python3': 'x',
+			'hook.py': 'x',
+		});
+		const facts = await look(files, contextOf({target: target(tree.root)}), {path: pathWith(tree.root)});
+		expect(facts.files.map(({state}) => state)).toEqual(['present', 'gone', 'gone', 'no answer', 'gone']);
+		tree.remove();
+	});
+});
