@@ -75,7 +75,10 @@ main(process.argv.slice(2)).then(
 	code => process.exit(code),
 	error => {
 		const usage = error instanceof UsageError || error?.code?.startsWith?.('ERR_PARSE_ARGS');
-		process.stderr.write(`${usage ? error.message : (error?.stack ?? error)}\n`);
+		const words = error?.code?.startsWith?.('ERR_PARSE_ARGS')
+			? `relight: ${error.message.split('. ')[0]}; see relight --help`
+			: error?.message;
+		process.stderr.write(`${usage ? words : (error?.stack ?? error)}\n`);
 		process.exit(usage ? 64 : 2);
 	},
 );

@@ -1,7 +1,7 @@
 import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
 import type {ConsoleState} from '../src/state/state.ts';
-import {statusLines as selectHeadline} from '../src/ui/plain.ts';
+import {statusLines} from '../src/ui/plain.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';
@@ -35,7 +35,7 @@ export async function status(name: string | undefined, options: Options): Promis
 	clearTimeout(slow);
 	const state = store.getState();
 	process.stdout.write(
-		options.json ? `${JSON.stringify(statusObject(state))}\n` : `${selectHeadline(state).join('\n')}\n`,
+		options.json ? `${JSON.stringify(statusObject(state))}\n` : `${statusLines(state).join('\n')}\n`,
 	);
 	await engine.stop();
 	return exitCode(state);

@@ -2,6 +2,7 @@ import {describe} from '../ops/outcome.ts';
 import type {KernelFinding} from '../ops/probes/kernel-log.ts';
 import type {Mount} from '../ops/probes/mounts.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
+import {hasNoCards} from '../ops/runbook/recover.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
 
 /**
@@ -48,10 +49,11 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		pane: 'gpu',
 		afterMs: 5_000,
 		remedy: 'values are the last good ones; look for Xid in the kernel log; do not start anything on these cards',
-		sees: ({facts, route}) =>
-			route.state === 'up' && facts.gpus?.failing
-				? [{subject: 'driver', words: `cards: ${describe(facts.gpus.failing.failure)}`}]
-				: [],
+		sees({facts, route, target}) {
+			const failing = facts.gpus?.failing;
+			if (route.state !== 'up' || !failing || hasNoCards(facts, target)) return [];
+			return [{subject: 'driver', words: `cards: ${describe(failing.failure)}`}];
+		},
 	},
 	{
 		id: 'card-lost',

@@ -6,13 +6,14 @@ import stringWidth from 'string-width';
  */
 export function clean(text: string): string {
 	const cut = text.length > LONGEST ? `${text.slice(0, LONGEST)}~` : text;
-	if (PRINTABLE_ASCII.test(cut)) return cut;
+	if (ONE_CELL_EACH.test(cut)) return cut;
 	return cut.replace(JOINED, '').replace(HOSTILE, visible).replace(STACKED_MARKS, '$1');
 }
 
 /** A pasted or logged monster costs its first cells only. */
 const LONGEST = 4096;
-const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
+/** Printable ASCII and our own lines and blocks: most of the screen is cleaned and measured by this alone. */
+const ONE_CELL_EACH = /^[\x20-\x7e\u2500-\u259f…·–]*$/;
 /** Variation selectors and skin tones: terminals disagree on their width and nothing is lost without them. */
 const JOINED = /[\u{fe00}-\u{fe0f}\u{1f3fb}-\u{1f3ff}\u{e0100}-\u{e01ef}]/gu;
 const HOSTILE =
@@ -33,7 +34,7 @@ function visible(character: string): string {
 }
 
 /** Terminal cells of clean text. */
-export const width = (text: string): number => (PRINTABLE_ASCII.test(text) ? text.length : stringWidth(text));
+export const width = (text: string): number => (ONE_CELL_EACH.test(text) ? text.length : stringWidth(text));
 
 /** The longest start of `text` in at most `cells` cells; a cut is marked by `…` in the last one. */
 export function truncate(text: string, cells: number): string {
@@ -68,7 +69,7 @@ export function wrap(text: string, cells: number): readonly string[] {
 
 /** The longest start in at most `cells` cells, unmarked. */
 export function start(text: string, cells: number): string {
-	if (PRINTABLE_ASCII.test(text)) return text.slice(0, cells);
+	if (ONE_CELL_EACH.test(text)) return text.slice(0, cells);
 	let used = 0;
 	let taken = '';
 	for (const {segment} of GRAPHEMES.segment(text)) {

@@ -8,26 +8,33 @@ export type Row = readonly Span[];
 
 export type Theme = {readonly color: boolean; readonly ascii: boolean};
 
-const COLORED: Record<Tone, string> = {
-	plain: '',
-	dim: '2',
-	good: '32',
-	warn: '33',
-	bad: '1;31',
-	accent: '36',
-	inverse: '7',
-	title: '1',
+type Look = readonly [open: string, close: string];
+const NONE: Look = ['', ''];
+const BOLD: Look = ['\x1b[1m', '\x1b[22m'];
+const INVERSE: Look = ['\x1b[7m', '\x1b[27m'];
+const color = (code: number): Look => [`\x1b[${code}m`, '\x1b[39m'];
+
+/** In the form in which Ink itself writes looks: it then reads each line once instead of twice. */
+const COLORED: Record<Tone, Look> = {
+	plain: NONE,
+	dim: ['\x1b[2m', '\x1b[22m'],
+	good: color(32),
+	warn: color(33),
+	bad: ['\x1b[1m\x1b[31m', '\x1b[39m\x1b[22m'],
+	accent: color(36),
+	inverse: INVERSE,
+	title: BOLD,
 };
 
-const MONOCHROME: Record<Tone, string> = {
-	plain: '',
-	dim: '',
-	good: '',
-	warn: '1',
-	bad: '1;7',
-	accent: '1',
-	inverse: '7',
-	title: '1',
+const MONOCHROME: Record<Tone, Look> = {
+	plain: NONE,
+	dim: NONE,
+	good: NONE,
+	warn: BOLD,
+	bad: ['\x1b[1m\x1b[7m', '\x1b[27m\x1b[22m'],
+	accent: BOLD,
+	inverse: INVERSE,
+	title: BOLD,
 };
 
 /** Host text becomes a span here, so nothing unclean reaches the screen by this way. */
@@ -77,13 +84,16 @@ export const invert = (row: Row): Row => [{text: rowText(row), tone: 'inverse'}]
 export function paint(row: Row, theme: Theme): string {
 	const looks = theme.color ? COLORED : MONOCHROME;
 	let out = '';
+	let look = NONE;
 	for (const {text, tone} of row) {
 		if (text === '') continue;
-		const shown = theme.ascii ? toAscii(text) : text;
-		const look = looks[tone];
-		out += look === '' ? shown : `\x1b[${look}m${shown}\x1b[0m`;
+		const next = looks[tone];
+		// Two neighbours of one look are one to the terminal.
+		if (next !== look) out += look[1] + next[0];
+		look = next;
+		out += theme.ascii ? toAscii(text) : text;
 	}
-	return out;
+	return out + look[1];
 }
 
 /** Cell for cell, so that a layout made for lines and blocks stays right. */

@@ -24,7 +24,7 @@ describe('rows', () => {
 describe('paint', () => {
 	it('colours by meaning and always resets', () => {
 		expect(paint([span('HUNG', 'bad'), span(' /data')], {color: true, ascii: false})).toBe(
-			'\x1b[1;31mHUNG\x1b[0m /data',
+			'\x1b[1m\x1b[31mHUNG\x1b[39m\x1b[22m /data',
 		);
 	});
 
@@ -35,11 +35,11 @@ describe('paint', () => {
 		expect(painted).toEqual([
 			'x',
 			'x',
-			'\x1b[1mx\x1b[0m',
-			'\x1b[1;7mx\x1b[0m',
-			'\x1b[1mx\x1b[0m',
-			'\x1b[1mx\x1b[0m',
-			'\x1b[7mx\x1b[0m',
+			'\x1b[1mx\x1b[22m',
+			'\x1b[1m\x1b[7mx\x1b[27m\x1b[22m',
+			'\x1b[1mx\x1b[22m',
+			'\x1b[1mx\x1b[22m',
+			'\x1b[7mx\x1b[27m',
 		]);
 	});
 

@@ -3,12 +3,18 @@ import type {Inhabitant} from './census.ts';
 import type {BoxPaths} from './paths.ts';
 import {INIT_ROW, type ProcRow, procRow} from './proc-row.ts';
 
+type Shown = Pick<Inhabitant, 'startTicks' | 'stat' | 'disguise'> & {
+	readonly parentInBox: boolean;
+	readonly row: ProcRow;
+	readonly devices: string;
+};
+
 /**
  * The box's /proc: one directory per inhabitant, written so that a reader never sees half a file, taken away when the
  * process is gone. Only what changed is written again.
  */
 export class ProcMirror {
-	private shown = new Map<number, {startTicks: number; row: ProcRow; devices: string}>();
+	private shown = new Map<number, Shown>();
 	private readonly members = new Map<string, string>();
 	private serial = 0;
 
@@ -28,6 +34,9 @@ export class ProcMirror {
 
 	private update(one: Inhabitant, parentInBox: boolean): void {
 		const before = this.shown.get(one.pid);
+		// A sleeping process reads the same byte for byte: then nothing else of it is looked at.
+		if (before && before.stat === one.stat && before.disguise === one.disguise && before.parentInBox === parentInBox)
+			return;
 		const links = one.disguise.devices ?? [];
 		const devices = links.join(' ');
 		const row = procRow(one, parentInBox);
@@ -39,7 +48,8 @@ export class ProcMirror {
 			if (before) this.leave(one.pid);
 			this.enter(one.pid, row, links);
 		}
-		this.shown.set(one.pid, {startTicks: one.startTicks, row, devices});
+		const {startTicks, stat, disguise} = one;
+		this.shown.set(one.pid, {startTicks, stat, disguise, parentInBox, row, devices});
 	}
 
 	private enter(pid: number, row: ProcRow, links: readonly string[]): void {

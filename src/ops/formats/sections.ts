@@ -6,8 +6,11 @@ import {ParseError} from '../outcome.ts';
  */
 const line = (name: string) => `@@ relight section ${name}`;
 
-/** First line of a script that has sections. The newline in front ends an answer that has none of its own (`wchan`). */
-export const DEFINE_MARK = `mk() { printf '\\n${line('%s')}\\n' "$1"; }`;
+/**
+ * First line of a script that has sections. The newline in front ends an answer that has none of its own (`wchan`). `pr`
+ * prints a value as it is, where `echo` of some shells would read backslashes.
+ */
+export const DEFINE_MARK = `mk() { printf '\\n${line('%s')}\\n' "$1"; }; pr() { printf '%s\\n' "$1"; }`;
 
 /** Shell that opens a section. */
 export const mark = (name: string): string => `mk ${name}`;

@@ -7,3 +7,14 @@ export function capture(name: string, seconds: number, command: string, after = 
 	const read = `{ timeout -k 1 ${seconds} ${command} 2>/dev/null; printf '@%s' $?; } | timeout ${seconds + 2} cat${after}`;
 	return `${name}=$(${read}); r=\${${name}##*@}; ${name}=\${${name}%@*}`;
 }
+
+/**
+ * Shell that takes the first number named `key` out of the JSON in `$from` into `$name`, '' when there is none. Without a
+ * process: a look costs what it starts. Text inside a JSON string cannot be taken for a key, for its quotes are escaped.
+ */
+export const memberOf = (name: string, from: string, key: string): string =>
+	`${name}=\${${from}#*'"${key}":'}; ${name}=\${${name}# }; ${name}=\${${name}%%[!0-9]*}`;
+
+/** Shell that reads `$PROC/$p/stat` into `$c` without a process, '' when there is none. */
+export const READ_STAT =
+	'c=; [ -z "$p" ] || { while IFS= read -r l || [ "$l" ]; do c="${c:+$c\n}$l"; done <"$PROC/$p/stat"; } 2>/dev/null';

@@ -2,7 +2,7 @@ import {quote} from '../command.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import {Complaint} from '../outcome.ts';
 import type {ExtractionConfig} from '../target.ts';
-import {capture} from './capture.ts';
+import {capture, memberOf, READ_STAT} from './capture.ts';
 import {readDumps} from './dump-entries.ts';
 import {readRun} from './extraction-run.ts';
 import {filesToCheck, groupsToList, sampleNames, updateInventory} from './inventory.ts';
@@ -131,36 +131,53 @@ export const extraction: Probe<ExtractionFacts> = {
 		const directories = names.flat
 			? '-maxdepth 0 -printf .'
 			: "-mindepth 1 -maxdepth 1 -type d -name 'rows_*' -printf %f";
+		const seconds = first ? 30 : 10;
+		const changed = `case $g in *' n\n'*) pr "$g" | sed -n 's/ [^ ]* n$//p' ;; esac`;
 		return [
 			DEFINE_MARK,
-			`o=${quote(config.output)}; r=0; l() { timeout -k 1 ${first ? 30 : 10} find "$@" 2>/dev/null; }; ${mark('clock')}; date +%s.%N`,
+			`o=${quote(config.output)}; z() { timeout -k 1 ${seconds} "$@" 2>/dev/null; }; ${mark('clock')}; date +%s.%N`,
 			capture(
 				'g',
-				first ? 30 : 10,
+				seconds,
 				`find "$o" ${directories} -printf ' %T@' \\( -newermt "@${since}" -printf ' n\\n' -o -printf '\\n' \\)`,
 			),
-			`${mark('groups')}; echo "$r"; echo "$g"`,
-			`${mark('files')}; if [ $r -lt 124 ]; then set --; for d in $(echo "$g" | sed -n 's/ [^ ]* n$//p') ${named.join(' ')}; do set -- "$@" "$o/$d"; echo "$d"; done`,
-			`[ $# = 0 ] || l "$@" -mindepth 1 -maxdepth 1 -type f -printf '%h/%f %s %T@\\n' | sed 's|^.*/\\([^/]*/[^/]*\\)$|\\1|'; fi`,
-			`n() { i=$1; while [ $i -le $2 ]; do echo "$3$i$4"; i=$((i+1)); done; }; set -- $(${checks.join('; ') || ':'}); t() { [ $r -lt 124 ] && [ $# -gt 0 ] && cd "$o" 2>/dev/null; }`,
-			`${mark('sizes')}; t "$@" && l "$@" -maxdepth 0 -printf '%p %s %T@\\n'`,
-			`${mark('tails')}; t "$@" && timeout -k 1 5 ${names.flat ? 'head -v -c 2048' : 'tail -v -c 22'} -- "$@" 2>/dev/null`,
-			`${mark('quarantine')}; [ $r -lt 124 ] && l "$o/quarantine" "$o/.quarantine" -type f -name '${names.glob}' -printf x`,
-			`${mark('dumps')}; ${target.dump === null ? ':' : `l ${quote(target.dump.dir)} -mindepth 1 -maxdepth 2 -path '*/req_*' -printf '%y %s %T@ %P\\n'; echo "$?"`}`,
+			`${mark('groups')}; echo $r; pr "$g"; k=; [ $r -lt 124 ] && cd "$o" 2>/dev/null && k=1; ${mark('files')}`,
+			`[ "$k" ] && { set -- ${named.join(' ')} $(${changed}); for d; do echo $d; done; [ $# = 0 ] || z find "$@" -mindepth 1 -maxdepth 1 -type f -printf '%h/%f %s %T@\\n'; }`,
+			...checkScript(checks, names.flat),
+			`${mark('quarantine')}; case $k$g in 1*' n\n'*) z find quarantine .quarantine -type f -name '${names.glob}' -printf x; echo ;; esac`,
+			`${mark('dumps')}; ${target.dump === null ? ':' : `z find ${quote(target.dump.dir)} -mindepth 1 -maxdepth 2 -path '*/req_*' -printf '%y %s %T@ %P\\n'; echo $?`}`,
 			...runScript(config),
 		].join('\n');
 	},
 	parse: parseExtraction,
 };
 
-function runScript(config: ExtractionConfig): string[] {
+/** Size, time and end of the next files to be checked; both sections stay empty when there are none. */
+function checkScript(runs: readonly string[], flat: boolean): string[] {
+	if (runs.length === 0) return [`${mark('sizes')}; ${mark('tails')}`];
 	return [
-		`z() { timeout -k 1 2 "$@" 2>/dev/null; }; ${mark('script')}; ${config.script === null ? ':' : `z test -e ${quote(config.script.destination)}; echo $?`}`,
-		`${capture('j', 2, `head -c 65536 ${quote(config.progress)}`)}; p=$(printf %s "$j" | sed -n 's/.*"pid" *: *\\([0-9]*\\).*/\\1/p' | head -n 1)`,
-		`${mark('stat')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b"; [ "$p" ] && head -c 4096 "$PROC/$p/stat" 2>/dev/null`,
-		`${mark('progress')}; printf %s "$j"`,
-		`${mark('log')}; ${config.script === null ? ':' : `f=${quote(config.log)}; z stat -L -c %Y -- "$f" && z tail -c 16384 -- "$f"`}; true`,
+		'n() { i=$1; while [ $i -le $2 ]; do echo "$3$i$4"; i=$((i+1)); done; }',
+		`set -- $(${runs.join('; ')}); ${mark('sizes')}; [ "$k" ] && z find "$@" -maxdepth 0 -printf '%p %s %T@\\n'`,
+		`${mark('tails')}; [ "$k" ] && z ${flat ? 'head -v -c 2048' : 'tail -v -c 22'} -- "$@"`,
 	];
+}
+
+/** The script's presence and the progress file in one bounded read; the log of a foreign script only without the latter. */
+function runScript({script, progress, log}: ExtractionConfig): string[] {
+	const presence = script === null ? ':' : '[ -e "$1" ]';
+	const read = `sh -c '${presence}; echo $?; head -c 65536 -- "$2"' - ${quote(script?.destination ?? '')} ${quote(progress)}`;
+	const tail = `timeout -k 1 2 sh -c 'stat -L -c %Y -- "$1" && tail -c 16384 -- "$1"' - ${quote(log)} 2>/dev/null`;
+	return [
+		`${capture('j', 2, read)}; ${mark('script')}; case $r in 124|137) echo $r ;; *) pr "\${j%%\n*}" ;; esac; j=\${j#*\n}`,
+		`${memberOf('p', 'j', 'pid')}; ${mark('stat')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b"; ${READ_STAT}; pr "$c"`,
+		`${mark('progress')}; pr "$j"`,
+		`${mark('log')}; ${script === null ? ':' : `[ "$j" ] || ${tail}`}; true`,
+	];
+}
+
+/** Counted whenever a directory changed: what goes into quarantine leaves one. Else the last count stands. */
+function quarantinedIn(text: string, last: ExtractionFacts | null): number {
+	return text === '' ? (last?.inventory?.quarantined ?? 0) : text.trim().length;
 }
 
 function parseExtraction(answer: Answer, context: ProbeContext<ExtractionFacts>): ExtractionFacts {
@@ -188,7 +205,7 @@ function parseExtraction(answer: Answer, context: ProbeContext<ExtractionFacts>)
 					files: sections.files,
 					sizes: sections.sizes,
 					tails: sections.tails,
-					quarantined: sections.quarantine.trim().length,
+					quarantined: quarantinedIn(sections.quarantine, last),
 				})
 			: null;
 	const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8');

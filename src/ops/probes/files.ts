@@ -64,7 +64,7 @@ export const files: Probe<FilesFacts> = {
 			DEFINE_MARK,
 			`${mark('mounts')}; cat "$PROC/self/mountinfo" 2>/dev/null || cat "$PROC/1/mountinfo" 2>/dev/null`,
 			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
-			`m() { echo "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; echo "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
+			`m() { pr "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; pr "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
 			`${mark('answers')}; { ${[...asks, ...model, ...patch].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
 		].join('\n');

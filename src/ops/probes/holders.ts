@@ -61,20 +61,21 @@ export const holders: Probe<HolderFacts> = {
 			: checkedPids(context)
 					.map(pid => `${pid}/fd`)
 					.join(' ');
-		const find = `find ${where} -lname "$DEV/nvidia*" -printf '%h %l\\n' 2>/dev/null | sort -u`;
+		const find = `find ${where} -lname "$DEV/nvidia*" -printf '%h %l\\n' 2>/dev/null`;
 		return [
 			DEFINE_MARK,
 			`cd "$PROC" || exit 3; ${mark('boot')}; read -r b <sys/kernel/random/boot_id; echo "$b $DEV"`,
-			`f=${where === '' ? '' : `$(${find})`}; ${mark('links')}; echo "$f"; ${mark('times')}; times`,
+			`f=${where === '' ? '' : `$(${find})`}; ${mark('links')}; pr "$f"; ${mark('times')}; times`,
 			unlessStuck(
 				'nvidia-smi',
 				context.hints.pids,
 				[
 					capture('a', 5, `nvidia-smi --query-compute-apps=${APPS.join(',')} --format=csv,noheader,nounits`),
-					`${mark('apps')}; echo "$a"; ${mark('apps-status')}; echo $r; ${mark('panel')}`,
+					`${mark('apps')}; pr "$a"; ${mark('apps-status')}; echo $r; ${mark('panel')}`,
 					sweep ? `[ $r-"$a" = 0- ] && timeout -k 1 5 nvidia-smi 2>&1 | sed -n '/Processes:/,$p'` : '',
-					`set -f; set --; for p in $(echo "$f" | cut -d/ -f1 | sort -u) $(echo "$a" | cut -d, -f2); do case $p in *[!0-9]*) ;; *) set -- "$@" $p/stat ;; esac; done`,
-					`${mark('stat')}; [ $# -gt 0 ] && head -qc 4096 "$@" 2>/dev/null; true`,
+					'set -f; q=0; add() { case $1 in \'\'|$q|*[!0-9]*) ;; *) q=$1; s="$s $1/stat" ;; esac; }; s=',
+					"IFS='\n'; for l in $f; do add ${l%%/*}; done; for l in $a; do l=${l#*,}; l=${l%%,*}; add ${l# }; done; unset IFS",
+					`${mark('stat')}; [ -z "$s" ] || head -qc 4096 $s 2>/dev/null; true`,
 				].join('\n'),
 			),
 		].join('\n');

@@ -27,7 +27,7 @@ export function holesOf(groups: readonly InventoryGroup[]): readonly (readonly [
 	return holes;
 }
 
-const MOST_GROUPS = 4;
+const MOST_GROUPS = 3;
 
 /** Groups that changed although the host's clock did not show it (a copied-back time, a file server's own clock). */
 export const groupsToList = (inventory: Inventory | null): readonly string[] =>
@@ -38,7 +38,7 @@ export const groupsToList = (inventory: Inventory | null): readonly string[] =>
 
 const MOST_FILES = 400;
 /** A script stays small: files are named by runs of indices. */
-const MOST_RUNS = 4;
+const MOST_RUNS = 3;
 /** Names that do not exist cost nothing: a run goes on over so many missing or checked ones. */
 const BRIDGED = 8;
 /** A file that was written while it was listed looks cut off: a fresh suspect is looked at again. */

@@ -90,7 +90,8 @@ function listGroup(
 	const {pattern} = sampleNames(config.layout);
 	const files = new Map<number, InventoryFile>();
 	let temporaries = 0;
-	for (const {name, bytes, modifiedAt} of entries) {
+	/** A group may be listed twice in one look. */
+	for (const {name, bytes, modifiedAt} of new Map(entries.map(entry => [entry.name, entry])).values()) {
 		const index = pattern.exec(name)?.[1];
 		if (index === undefined) temporaries += name.includes('.tmp') ? 1 : 0;
 		else {

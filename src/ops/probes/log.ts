@@ -2,7 +2,6 @@ import {quote} from '../command.ts';
 import {foldLines} from '../formats/progress-lines.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import {Complaint, ParseError} from '../outcome.ts';
-import {capture} from './capture.ts';
 import type {Answer, Probe, ProbeContext} from './probe.ts';
 
 /** Tail of one log on the host. `inode` and `offsetBytes` make the next look ask only for what is new. */
@@ -21,7 +20,16 @@ export type LogFacts = {
 
 const MOST_BYTES = 65_536;
 const MOST_LINES = 2000;
-const SECTIONS = ['state', 'text'] as const;
+const SECTIONS = ['text'] as const;
+
+/** One line of state, then the bytes from `$3` on if the inode is still `$2`, else the end. */
+const READ = [
+	'm=$(stat -L -c "%i %s %Y" -- "$1") || { echo absent; exit 0; }',
+	'[ -r "$1" ] || { echo denied; exit 0; }',
+	'echo "ok $m"; i=$2; o=$3; set -- "$1" $m; [ "$2" = "$i" ] && [ "$3" -ge "$o" ] || o=0',
+	`n=$(($3-o)); [ $n -le ${MOST_BYTES} ] || n=${MOST_BYTES}`,
+	'[ $n = 0 ] || tail -c +$(($3-n+1)) -- "$1" | head -c $n',
+].join('; ');
 
 /**
  * The last 64 KB at first, then what was appended; anew when the file was replaced (inode) or truncated (shorter than what
@@ -39,9 +47,7 @@ export const log: Probe<LogFacts> = {
 		const last = continued(context);
 		return [
 			DEFINE_MARK,
-			`f=${quote(path)}; ${capture('m', 2, 'stat -L -c "%i %s %Y" -- "$f"')}; ${mark('state')}`,
-			'case $r in 0) if [ -r "$f" ]; then echo ok $m; else echo denied; fi ;; 124|137) echo silent ;; *) echo absent ;; esac',
-			`${mark('text')}; [ $r = 0 ] && { set -- $m; o=${last?.offsetBytes ?? 0}; [ "$1" = '${last?.inode ?? ''}' ] && [ "$2" -ge $o ] || o=0; n=$(($2-o)); [ $n -le ${MOST_BYTES} ] || n=${MOST_BYTES}; [ $n = 0 ] || timeout -k 1 2 tail -c +$(($2-n+1)) -- "$f" 2>/dev/null | head -c $n; }; true`,
+			`${mark('text')}; timeout -k 1 2 sh -c '${READ}' - ${quote(path)} '${last?.inode ?? ''}' ${last?.offsetBytes ?? 0} 2>/dev/null; exit $?`,
 		].join('\n');
 	},
 	parse: parseLog,
@@ -54,16 +60,17 @@ function parseLog(answer: Answer, context: ProbeContext<LogFacts>): LogFacts {
 	const path = context.hints.log ?? '';
 	/** One character per byte until whole lines are cut out: a look may end inside a UTF-8 character. */
 	const sections = readSections('log', answer.bytes.toString('latin1'), SECTIONS);
-	const [state = '', inode = '', size = '', seconds = ''] = sections.state.trim().split(' ');
+	const newline = sections.text.indexOf('\n');
+	const [state = '', inode = '', size = '', seconds = ''] = sections.text.slice(0, Math.max(0, newline)).split(' ');
 	const nothing = {path, inode: null, offsetBytes: 0, lines: [], unfinished: false, modifiedAt: null};
-	if (state === 'silent')
+	if (answer.status === 124 || answer.status === 137)
 		throw new Complaint('log', `no answer from ${path}`, 'it is on a mount that hangs: see the mounts');
 	if (state === 'absent' || state === 'denied') return {...nothing, state};
 	const bytes = Number(size);
-	if (state !== 'ok' || !Number.isInteger(bytes)) throw new ParseError('stat', sections.state.trim());
+	if (state !== 'ok' || !Number.isInteger(bytes)) throw new ParseError('stat', sections.text);
 	const before = continued(context);
 	const start = before?.inode === inode && bytes >= before.offsetBytes ? before.offsetBytes : 0;
-	const text = sections.text;
+	const text = sections.text.slice(newline + 1);
 	const from = bytes - text.length;
 	const joined = before !== null && start === before.offsetBytes && from === start && before.inode === inode;
 	const end = text.lastIndexOf('\n') + 1;

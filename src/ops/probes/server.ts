@@ -7,7 +7,7 @@ import {Complaint, ParseError} from '../outcome.ts';
 import {offsetMinutesOf, readPhases} from '../server/phases.ts';
 import {failureIn} from '../server/signatures.ts';
 import type {ServerConfig} from '../target.ts';
-import {capture} from './capture.ts';
+import {capture, memberOf, READ_STAT} from './capture.ts';
 import {readLaunchRecord} from './launch-record.ts';
 import {type Answer, type Known, known, type Probe, type ProbeContext, unknown} from './probe.ts';
 
@@ -59,7 +59,7 @@ export type LaunchRecord = {
 	readonly at: number;
 };
 
-const SECTIONS = ['boot', 'record', 'stat', 'family', 'port', 'log-state', 'log'] as const;
+const SECTIONS = ['boot', 'record', 'stat', 'family', 'port', 'log'] as const;
 const TAIL_LINES = 200;
 
 export const launchRecordPath = (server: ServerConfig): string => `${server.log}/relight-launch-${server.name}.json`;
@@ -78,18 +78,15 @@ export const server: Probe<ServerFacts> = {
 	script: ({target, hints, last}) => {
 		if (target.server === null) return null;
 		const {port} = target.server;
-		const field = (name: string, value: string) =>
-			`$(printf %s "$j" | sed -n 's/.*"${name}" *: *${value}.*/\\1/p' | head -n 1)`;
 		return [
 			DEFINE_MARK,
 			capture('j', 2, `head -c 65536 ${quote(launchRecordPath(target.server))}`),
-			`${mark('boot')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b $(date +%z) $r"; ${mark('record')}; printf %s "$j"`,
-			`p=${field('pid', '\\([0-9]*\\)')}; g=${field('log', '"\\([^"]*\\)"')}; [ "$g" ] || g=${quote(hints.serverLog ?? '')}`,
-			`cd "$PROC" || exit 3; ${mark('stat')}; [ "$p" ] && c=$(head -c 4096 $p/stat 2>/dev/null); echo "$c"`,
+			`${mark('boot')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b $r"; ${mark('record')}; printf %s "$j"`,
+			`${memberOf('p', 'j', 'pid')}; g=\${j#*'"log":'}; if [ "$g" = "$j" ]; then g=${quote(hints.serverLog ?? '')}; else g=\${g#*'"'}; g=\${g%%'"'*}; fi`,
+			`cd "$PROC" || exit 3; ${mark('stat')}; ${READ_STAT}; pr "$c"`,
 			`${mark('family')}; case $c in *'(sh)'*|*'(bash)'*|*'(dash)'*|*'(nohup)'*|*'(timeout)'*|*'(setsid)'*) grep -h -e ") [A-Za-z] $p " -e ") [A-Za-z] [0-9]* [0-9]* $p " [0-9]*/stat 2>/dev/null ;; esac`,
-			`${mark('port')}; if o=$(timeout -k 1 2 ss -ltnpH 'sport = :${port}' 2>/dev/null); then echo ss; echo "$o"; elif o=$(cat net/tcp net/tcp6 2>/dev/null); [ "$o" ]; then echo net; echo "$o"; fi`,
-			`${mark('log-state')}; m=; [ "$g" ] && { ${capture('m', 2, 'stat -L -c "%s %Y" -- "$g"')}; m=$(echo $m); }; echo "$m $g"`,
-			`${mark('log')}; [ -z "$m" ] || [ "$m" = '${seenLog(last)}' ] || timeout -k 1 2 tail -c 65536 -- "$g" 2>/dev/null; true`,
+			`${mark('port')}; if o=$(ss -ltnpH 'sport = :${port}' 2>/dev/null); then echo ss; pr "$o"; elif o=$(cat net/tcp net/tcp6 2>/dev/null); [ "$o" ]; then echo net; pr "$o"; fi`,
+			`${mark('log')}; [ -z "$g" ] || timeout -k 1 2 sh -c 'm=$(stat -L -c "%s %Y" -- "$1") || exit; echo "$m $(date +%z)"; [ "$m" = "$2" ] || tail -c 65536 -- "$1"' - "$g" '${seenLog(last)}' 2>/dev/null; true`,
 		].join('\n');
 	},
 	parse: parseServer,
@@ -103,7 +100,7 @@ function seenLog(last: ServerFacts | null): string {
 
 function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerFacts>): ServerFacts {
 	const sections = readSections('server', answer.stdout, SECTIONS);
-	const [bootId = '', zone = '', status = ''] = sections.boot.trim().split(' ');
+	const [bootId = '', status = ''] = sections.boot.trim().split(' ');
 	if (bootId === '') throw new ParseError('boot_id', sections.boot);
 	if (status === '124' || status === '137')
 		throw new Complaint(
@@ -113,7 +110,8 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 		);
 	const record = readLaunchRecord(sections.record);
 	const process = record ? processOf(record, bootId, sections.stat, sections.family) : 'none';
-	const state = /^(\d+) (\d+) /.exec(sections['log-state']);
+	const state = /^(\d+) (\d+) (\S*)\n/.exec(sections.log);
+	const zone = state?.[3] ?? '';
 	const logSizeBytes = state ? Number(state[1]) : null;
 	const logModifiedAt = state ? Number(state[2]) * 1000 : null;
 	const same = last !== null && last.record?.launchId === record?.launchId;
@@ -122,7 +120,12 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 	const told =
 		unread && same
 			? pick(last)
-			: readLog(sections.log, {zone, before: same ? last : null, nowMs: hints.nowMs, logModifiedAt});
+			: readLog(sections.log.slice(state?.[0].length ?? 0), {
+					zone,
+					before: same ? last : null,
+					nowMs: hints.nowMs,
+					logModifiedAt,
+				});
 	const ended = process !== 'alive' && process !== 'none';
 	const portOwner = portOwnerOf(sections.port, target.server?.port ?? 0);
 	return {

@@ -98,6 +98,7 @@ function cardsFree(situation: Situation): Verdict {
 	const gpus = fresh(facts.gpus);
 	const claims = claimsOf(situation);
 	const server = fresh(facts.server);
+	if (hasNoCards(facts, situation.target)) return met('no cards on this host, none expected');
 	if (!gpus || !claims) return unseen('cards and holders');
 	if (gpus.lost.length > 0)
 		return {
@@ -152,4 +153,11 @@ function extractionRuns({facts, target}: Situation): Verdict {
 	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole`;
 	if (inventory.expected !== null && inventory.complete >= inventory.expected) return met(`${count}: complete`);
 	return run?.alive ? met(`${count}, ${run.state}`) : wrong(`${count}, nothing is running`);
+}
+
+/** No driver, no device node, and nobody said that there should be: a machine without cards, not a broken one. */
+export function hasNoCards({gpus}: Situation['facts'], {expect, server}: Situation['target']): boolean {
+	const failure = gpus?.failing?.failure;
+	const absent = failure?.kind === 'complaint' && failure.says.includes('no NVIDIA device node');
+	return absent && expect.gpus === null && server === null;
 }

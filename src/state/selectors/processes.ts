@@ -116,31 +116,54 @@ function rowsOf(
 		holders.delete(key);
 		const stuckMs =
 			process.state === 'D' && process.stuckSince !== null ? Math.max(0, readAt - process.stuckSince) : null;
-		const stuck = stuckMs !== null && stuckMs >= STUCK_MS;
 		// Kernel threads are noise here unless one of them hangs.
-		if ((process.pid === 2 || process.parentPid === 2) && !stuck) continue;
-		rows.push({
-			...heldBy(holder, cardOf),
-			key,
-			pid: process.pid,
-			parentPid: process.parentPid,
-			state: process.state,
-			level: levelOf(process, stuck),
-			cpuFraction: table?.cpuFraction.get(key) ?? null,
-			residentBytes: process.residentBytes,
-			owner: ownerName(process.owner) ?? (process.owner.kind === 'unknown' ? 'unknown' : '-'),
-			command: commandOf(process, lines?.get(key)),
-			waitChannel: process.waitChannel,
-			stuckMs,
-			stuck,
-			killPending: process.killPending,
-			depth: 0,
-			lastChild: false,
-			selected: false,
-		});
+		const kernel = process.pid === 2 || process.parentPid === 2;
+		if (kernel && (stuckMs ?? 0) < STUCK_MS) continue;
+		const told = {cpuFraction: table?.cpuFraction.get(key) ?? null, line: lines?.get(key)};
+		if (holder === null && stuckMs === null) rows.push(idleRow(process, key, told));
+		else rows.push({...rowOf(process, key, told, stuckMs), ...heldBy(holder, cardOf)});
 	}
 	for (const [key, holder] of holders) rows.push(unseen(key, holder, cardOf));
 	return rows;
+}
+
+type Told = {readonly cpuFraction: number | null; readonly line: string | null | undefined};
+
+/** A process that did not move is the same object in the next table: of thousands, a few dozen rows are made anew. */
+const idleRows = new WeakMap<Process, {readonly told: Told; readonly row: ProcessRow}>();
+
+function idleRow(process: Process, key: string, told: Told): ProcessRow {
+	const before = idleRows.get(process);
+	if (before && before.told.cpuFraction === told.cpuFraction && before.told.line === told.line) return before.row;
+	const row = rowOf(process, key, told, null);
+	idleRows.set(process, {told, row});
+	return row;
+}
+
+function rowOf(process: Process, key: string, {cpuFraction, line}: Told, stuckMs: number | null): ProcessRow {
+	const stuck = stuckMs !== null && stuckMs >= STUCK_MS;
+	return {
+		key,
+		pid: process.pid,
+		parentPid: process.parentPid,
+		state: process.state,
+		level: levelOf(process, stuck),
+		cpuFraction,
+		residentBytes: process.residentBytes,
+		cards: '',
+		gpuBytes: null,
+		gpuBytesBelow: null,
+		owner: ownerName(process.owner) ?? (process.owner.kind === 'unknown' ? 'unknown' : '-'),
+		command: commandOf(process, line),
+		waitChannel: process.waitChannel,
+		stuckMs,
+		holder: false,
+		stuck,
+		killPending: process.killPending,
+		depth: 0,
+		lastChild: false,
+		selected: false,
+	};
 }
 
 function heldBy(holder: Holder | null, cardOf: ReadonlyMap<string, number>) {

@@ -83,7 +83,7 @@ describe('the hypervisor route', () => {
 			times.push(performance.now() - at);
 		}
 		channel.end();
-		expect(times.sort((a, b) => a - b)[10]).toBeLessThan(20);
+		expect(times.sort((a, b) => a - b)[10]).toBeLessThan(40);
 	});
 
 	test('takes no other key', async () => {

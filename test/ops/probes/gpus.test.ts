@@ -1,68 +1,11 @@
 import {describe, expect, it} from 'vitest';
 import {readQuery, smiNumber} from '../../../src/ops/formats/nvidia-smi.ts';
 import {lostCard} from '../../../src/ops/formats/nvidia-trouble.ts';
-import {Complaint, ParseError} from '../../../src/ops/outcome.ts';
-import {type Gpu, type GpuFacts, gpus} from '../../../src/ops/probes/gpus.ts';
-import {isFree} from '../../../src/ops/probes/held-memory.ts';
-import type {HolderFacts} from '../../../src/ops/probes/holders.ts';
+import {ParseError} from '../../../src/ops/outcome.ts';
+import {type GpuFacts, gpus} from '../../../src/ops/probes/gpus.ts';
 import {known, unknown} from '../../../src/ops/probes/probe.ts';
-import {answerOf, contextOf, fixture, look, makeTree, pathWith} from './support.ts';
-
-const GIB = 1024 ** 3;
-const MIB = 1024 ** 2;
-const NOT_ASKED = unknown('no answer');
-
-/** Answer of a look: the core query's text, and what else the script sends. */
-const answer = (core: string, parts: {status?: number; more?: string; kernel?: string; nodes?: string} = {}) =>
-	answerOf({
-		core,
-		'core-status': `${parts.status ?? 0}\n`,
-		more: parts.more ?? '',
-		'more-status': '0\n',
-		kernel: parts.kernel ?? '',
-		nodes: parts.nodes ?? '',
-	});
-
-const parse = (core: string, parts: Parameters<typeof answer>[1] = {}, last: GpuFacts | null = null) =>
-	gpus.parse(answer(core, parts), contextOf({last}));
-
-const complaint = (core: string, parts: Parameters<typeof answer>[1] = {}): Complaint => {
-	try {
-		parse(core, parts);
-	} catch (error) {
-		if (error instanceof Complaint) return error;
-		throw error;
-	}
-	throw new Error('no complaint');
-};
-
-const row = (index: number, used = '310', name = 'NVIDIA RTX PRO 6000') =>
-	`${index}, GPU-0${index}, 00000000:0${index}:00.0, 97887, ${used}, 3, 41, ${name}`;
-
-const CARD: Gpu = {
-	index: 1,
-	uuid: 'GPU-01',
-	busId: '01:00',
-	name: 'NVIDIA RTX PRO 6000',
-	memoryTotalBytes: known(97887 * MIB),
-	memoryUsedBytes: known(310 * MIB),
-	sharedMemory: false,
-	busyPercent: known(3),
-	temperatureCelsius: known(41),
-	slowdownCelsius: NOT_ASKED,
-	powerWatts: NOT_ASKED,
-	powerCapWatts: NOT_ASKED,
-	smClockMhz: NOT_ASKED,
-	pcieGeneration: NOT_ASKED,
-	pcieGenerationMax: NOT_ASKED,
-	pcieWidth: NOT_ASKED,
-	pcieWidthMax: NOT_ASKED,
-	eccUncorrected: NOT_ASKED,
-	mig: NOT_ASKED,
-	persistence: NOT_ASKED,
-	throttle: NOT_ASKED,
-	needsReset: false,
-};
+import {CARD, complaint, MIB, NOT_ASKED, parse, row} from './gpu-answers.ts';
+import {contextOf, fixture, look, makeTree, pathWith} from './support.ts';
 
 describe('gpus', () => {
 	it('reads core and optional fields of one card', () => {
@@ -160,86 +103,6 @@ describe('a card that fell off the bus is kept apart from those that answer', ()
 		expect(lostCard(text)).toEqual(lost);
 		expect(lostCard(text.replace('.  R', '. R'))).toEqual(lost);
 		expect(parse(text, {status: 15})).toEqual({cards: [], lost: [lost]});
-	});
-});
-
-describe('words instead of values are unknown, with the word', () => {
-	const fields =
-		'index,uuid,memory.total,memory.used,utilization.gpu,temperature.gpu,fan.speed,power.draw,ecc.errors.uncorrected.volatile.total,name';
-
-	it('reads every spelling, with brackets and without', () => {
-		const {rows, notes} = readQuery(fixture('nvidia-smi/na-values.csv'), fields.split(','));
-		expect(notes).toEqual([]);
-		const numbers = rows.map(cells =>
-			['memory.used', 'fan.speed', 'power.draw', 'ecc.errors.uncorrected.volatile.total'].map(name =>
-				smiNumber(cells.get(name)),
-			),
-		);
-		expect(numbers).toEqual([
-			[known(77617), unknown('[N/A]'), known(81.52), known(0)],
-			[known(4), known(30), unknown('[Not Supported]'), unknown('[N/A]')],
-			[unknown('[Unknown Error]'), unknown('N/A'), unknown('[Insufficient Permissions]'), unknown('[n/a]')],
-		]);
-	});
-
-	it('unknown memory is not free memory, and a card that needs a reset is not offered', () => {
-		const text = '1, GPU-01, 00000000:01:00.0, 97887, [Unknown Error], [GPU requires reset], [Unknown Error], X';
-		const card = parse(text).cards[0];
-		expect(card).toEqual({
-			...CARD,
-			name: 'X',
-			memoryUsedBytes: unknown('[Unknown Error]'),
-			busyPercent: unknown('[GPU requires reset]'),
-			temperatureCelsius: unknown('[Unknown Error]'),
-			needsReset: true,
-		});
-		expect(card && isFree(card, NOBODY)).toBe(false);
-		expect(card && isFree({...card, needsReset: false}, NOBODY)).toBe(false);
-		expect(isFree(CARD, NOBODY)).toBe(true);
-	});
-});
-
-const NOBODY: HolderFacts = {bootId: 'b', holders: [], driverList: 'none', sweptAt: 0, sweepMs: 0};
-
-describe('a board without memory of its own uses that of the system', () => {
-	it('accepts header and units', () => {
-		const {rows, notes} = readQuery(fixture('nvidia-smi/unified-memory-with-header.csv'), []);
-		expect(notes).toEqual([]);
-		expect(rows.map(cells => [smiNumber(cells.get('utilization.gpu')), smiNumber(cells.get('memory.used'))])).toEqual([
-			[known(0), unknown('[N/A]')],
-			[known(2), unknown('[N/A]')],
-		]);
-		const apps = readQuery(fixture('nvidia-smi/unified-memory-apps-with-header.csv'), []);
-		expect(apps.rows).toEqual([
-			new Map([
-				['pid', '4211'],
-				['used_gpu_memory', '23456 MiB'],
-			]),
-		]);
-	});
-
-	it('takes total and available from meminfo, and "free" from the holders', () => {
-		const header =
-			'index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], utilization.gpu [%], temperature.gpu, name';
-		const line = '0, GPU-00, 0000000F:01:00.0, [N/A], [N/A], 2 %, 38, NVIDIA GB10';
-		const kernel = fixture('nvidia-smi/unified-memory-meminfo.txt');
-		const card = parse(`${header}\n${line}`, {kernel}).cards[0];
-		expect(card).toEqual({
-			...CARD,
-			index: 0,
-			uuid: 'GPU-00',
-			busId: 'f:01:00',
-			name: 'NVIDIA GB10',
-			memoryTotalBytes: known(127601452 * 1024),
-			memoryUsedBytes: known((127601452 - 61234568) * 1024),
-			sharedMemory: true,
-			busyPercent: known(2),
-			temperatureCelsius: known(38),
-		});
-		expect(((127601452 * 1024) / GIB).toFixed(1)).toBe('121.7');
-		expect(card && isFree(card, NOBODY)).toBe(true);
-		const holder = {pid: 4211, startTicks: 1, memory: [], devices: ['nvidia0'], driverName: ''};
-		expect(card && isFree(card, {...NOBODY, holders: [holder]})).toBe(false);
 	});
 });
 

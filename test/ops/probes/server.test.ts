@@ -38,13 +38,12 @@ type Parts = Partial<Record<'boot' | 'record' | 'stat' | 'family' | 'port' | 'st
 const parse = (parts: Parts, last: ServerFacts | null = null) =>
 	server.parse(
 		answerOf({
-			boot: parts.boot ?? 'boot-1 +0000 0\n',
+			boot: parts.boot ?? 'boot-1 0\n',
 			record: parts.record ?? JSON.stringify(RECORD),
 			stat: parts.stat ?? stat(1681, 'python3'),
 			family: parts.family ?? '',
 			port: parts.port ?? 'ss\n',
-			'log-state': parts.state ?? '1000 1769880000 /logs/L-1.log\n',
-			log: parts.log ?? '',
+			log: `${parts.state ?? '1000 1769880000 +0000\n'}${parts.log ?? ''}`,
 		}),
 		contextOf({target: {server: CONFIG}, last}),
 	);
@@ -78,16 +77,16 @@ describe('server', () => {
 	it('does not ask for a log that did not move, and keeps what it told', () => {
 		const first = parse({log: fixture('sglang/loading.log')});
 		const script = (last: ServerFacts) => server.script(contextOf({target: {server: CONFIG}, last})) ?? '';
-		expect(script(first)).toContain(`[ "$m" = '1000 1769880000' ]`);
+		expect(script(first)).toContain(`"$g" '1000 1769880000' `);
 		expect(parse({}, first)).toEqual(first);
 		const dead = parse({stat: ''}, first);
 		expect([dead.process, dead.phase]).toEqual(['gone', 'dead']);
-		expect(script(dead)).toContain(`[ "$m" = '' ]`);
+		expect(script(dead)).toContain(`"$g" '' `);
 	});
 
 	it('keeps the phase when a long log shows its end alone', () => {
 		const first = parse({log: fixture('sglang/serving.log')});
-		const later = parse({state: '2000 1769880009 /logs/L-1.log\n', log: 'INFO: GET /metrics\n'}, first);
+		const later = parse({state: '2000 1769880009 +0000\n', log: 'INFO: GET /metrics\n'}, first);
 		expect([later.phase, later.phaseSince, later.tokensPerSecond]).toEqual(['serving', at('17:22:00'), null]);
 	});
 
@@ -96,7 +95,7 @@ describe('server', () => {
 	});
 
 	it('a record that does not come is a complaint', () => {
-		expect(() => parse({boot: 'boot-1 +0000 137\n'})).toThrow('server log: no answer in 2 s');
+		expect(() => parse({boot: 'boot-1 137\n'})).toThrow('server log: no answer in 2 s');
 	});
 });
 
@@ -105,7 +104,7 @@ describe('what the recorded process is now', () => {
 		['the same', {}, 'alive'],
 		['no such pid', {stat: ''}, 'gone'],
 		['another start', {stat: stat(1681, 'python3', {ticks: 9})}, 'other'],
-		['another boot', {boot: 'boot-2 +0000 0\n'}, 'other'],
+		['another boot', {boot: 'boot-2 0\n'}, 'other'],
 		['ended, not reaped', {stat: stat(1681, 'python3', {state: 'Z'})}, 'zombie'],
 		['a shell with nothing in it', {stat: stat(1681, 'bash')}, 'wrapper only'],
 		['a shell in a shell', {stat: stat(1681, 'bash'), family: stat(1682, 'bash', {parent: 1681})}, 'wrapper only'],
@@ -133,10 +132,10 @@ describe('what the recorded process is now', () => {
 
 describe('a pid of an earlier boot is never the server, and a busy port names its holder', () => {
 	const now = {
-		boot: 'aaaaaaaa-0000-0000-0000-000000000002 +0000 0\n',
+		boot: 'aaaaaaaa-0000-0000-0000-000000000002 0\n',
 		record: JSON.stringify({...RECORD, ...JSON.parse(fixture('sglang/pid-reused-run.json'))}),
 		stat: fixture('proc-stat/pid-reused.txt'),
-		state: ' \n',
+		state: '',
 	};
 
 	it('other boot id and other start time: not ours', () => {
@@ -150,7 +149,7 @@ describe('a pid of an earlier boot is never the server, and a busy port names it
 	});
 
 	it('the same boot would not make cron the server either', () => {
-		expect(parse({...now, boot: 'aaaaaaaa-0000-0000-0000-000000000001 +0000 0\n'}).process).toBe('other');
+		expect(parse({...now, boot: 'aaaaaaaa-0000-0000-0000-000000000001 0\n'}).process).toBe('other');
 	});
 
 	it('TIME-WAIT alone is no listener', () => {
