@@ -41,6 +41,7 @@ export type Engine = {
 };
 
 const TICK_MS = 1_000;
+const UNATTENDED_MS = 120_000;
 /** A console left open for days must not stay armed. */
 const DISARM_MS = 30 * 60_000;
 const JOURNAL_TAIL = 500;
@@ -50,6 +51,7 @@ export function createEngine(options: EngineOptions): Engine {
 	const {store, journal, clock} = options;
 	const target = () => store.getState().target;
 	let facts: Facts = NO_FACTS;
+	let history = store.getState().history;
 	let memory: AlertMemory = new Map();
 	const acknowledged = new Set<string>();
 	let work = 0;
@@ -82,7 +84,7 @@ export function createEngine(options: EngineOptions): Engine {
 		onFacts(next, id) {
 			facts = next;
 			if (id === 'gpus' && next.gpus?.last && !next.gpus.failing) {
-				store.setState(state => ({history: appendHistory(state.history, next.gpus!.last!.value, next.gpus!.last!.at)}));
+				history = appendHistory(history, next.gpus.last.value, next.gpus.last.at);
 			}
 			if (running) publishSoon();
 		},
@@ -117,6 +119,7 @@ export function createEngine(options: EngineOptions): Engine {
 		const hint = state.view.hint && state.view.hint.until < nowMs ? null : state.view.hint;
 		store.setState({
 			facts,
+			history,
 			nowMs,
 			alerts: judged.alerts,
 			work,
@@ -174,7 +177,14 @@ export function createEngine(options: EngineOptions): Engine {
 		};
 	}
 
-	const ticking = setInterval(publish, TICK_MS);
+	/** Nobody has touched a key for a while: half as many frames, until one does or something critical comes up. */
+	let skipped = false;
+	const ticking = setInterval(() => {
+		const {session, operation} = store.getState();
+		const unattended = clock() - session.lastKeyAt > UNATTENDED_MS && operation.phase === 'idle';
+		skipped = unattended && !skipped;
+		if (!skipped) publish();
+	}, TICK_MS);
 
 	return {
 		host,

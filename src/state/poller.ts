@@ -74,9 +74,15 @@ export function createPoller(options: PollerOptions): Poller {
 		return look;
 	}
 
+	function paceOf<K extends ProbeId>(id: K): number {
+		const probe: Probe<FactValues[K]> = probes[id];
+		const reading = options.facts()[id] as Reading<FactValues[K]> | null;
+		return (reading?.last && probe.paceMs?.(reading.last.value)) ?? probe.everyMs;
+	}
+
 	function schedule(id: ProbeId) {
 		const misses = silent.get(id) ?? 0;
-		const {everyMs} = probes[id];
+		const everyMs = paceOf(id);
 		const waitMs = misses === 0 ? everyMs : Math.max(everyMs, Math.min(MAX_WAIT_MS, everyMs * 2 ** misses));
 		clearTimeout(timers.get(id));
 		timers.set(
@@ -112,5 +118,7 @@ export function createPoller(options: PollerOptions): Poller {
 	};
 }
 
+/** A tool that gave up waiting says so in words; that is silence as well. */
 const isSilence = (failure: Failure): boolean =>
-	failure.kind === 'timeout' || failure.kind === 'unreachable' || failure.kind === 'lost';
+	['timeout', 'unreachable', 'lost'].includes(failure.kind) ||
+	(failure.kind === 'complaint' && failure.says.startsWith('no answer'));

@@ -28,7 +28,7 @@ export function App() {
 	return <Frame key={epoch} columns={columns} rows={rows} />;
 }
 
-const Frame = memo(function Frame({columns, rows}: {readonly columns: number; readonly rows: number}) {
+export const Frame = memo(function Frame({columns, rows}: {readonly columns: number; readonly rows: number}) {
 	const focus = useConsole(state => state.view.focus);
 	const zoomed = useConsole(state => state.view.zoomed);
 	const gpus = useConsole(state => selectGpus(state).rows.length);

@@ -8,34 +8,45 @@ export type Row = readonly Span[];
 
 export type Theme = {readonly color: boolean; readonly ascii: boolean};
 
-type Look = readonly [open: string, close: string];
-const NONE: Look = ['', ''];
-const BOLD: Look = ['\x1b[1m', '\x1b[22m'];
-const INVERSE: Look = ['\x1b[7m', '\x1b[27m'];
-const color = (code: number): Look => [`\x1b[${code}m`, '\x1b[39m'];
+type Code = {readonly open: string; readonly close: string};
+const code = (open: number, close: number): Code => ({open: `\x1b[${open}m`, close: `\x1b[${close}m`});
+const BOLD = code(1, 22);
+const DIM = code(2, 22);
+const INVERSE = code(7, 27);
+const color = (number: number): Code => code(number, 39);
 
-/** In the form in which Ink itself writes looks: it then reads each line once instead of twice. */
-const COLORED: Record<Tone, Look> = {
-	plain: NONE,
-	dim: ['\x1b[2m', '\x1b[22m'],
-	good: color(32),
-	warn: color(33),
-	bad: ['\x1b[1m\x1b[31m', '\x1b[39m\x1b[22m'],
-	accent: color(36),
-	inverse: INVERSE,
-	title: BOLD,
+const COLORED: Record<Tone, readonly Code[]> = {
+	plain: [],
+	dim: [DIM],
+	good: [color(32)],
+	warn: [color(33)],
+	bad: [BOLD, color(31)],
+	accent: [color(36)],
+	inverse: [INVERSE],
+	title: [BOLD],
 };
 
-const MONOCHROME: Record<Tone, Look> = {
-	plain: NONE,
-	dim: NONE,
-	good: NONE,
-	warn: BOLD,
-	bad: ['\x1b[1m\x1b[7m', '\x1b[27m\x1b[22m'],
-	accent: BOLD,
-	inverse: INVERSE,
-	title: BOLD,
+const MONOCHROME: Record<Tone, readonly Code[]> = {
+	plain: [],
+	dim: [],
+	good: [],
+	warn: [BOLD],
+	bad: [BOLD, INVERSE],
+	accent: [BOLD],
+	inverse: [INVERSE],
+	title: [BOLD],
 };
+
+/** From one look to the next in the fewest codes: just as Ink writes it, so that it need not read our lines twice. */
+function change(from: readonly Code[], to: readonly Code[]): string {
+	const intensity = (one: Code): boolean => one.close === BOLD.close;
+	const gone = from.filter(one => (intensity(one) ? !has(to, one) : !to.some(({close}) => close === one.close)));
+	const lost = gone.some(intensity);
+	const come = to.filter(one => !has(from, one) || (lost && intensity(one)));
+	return [...gone.toReversed().map(({close}) => close), ...come.map(({open}) => open)].join('');
+}
+
+const has = (codes: readonly Code[], one: Code): boolean => codes.some(({open}) => open === one.open);
 
 /** Host text becomes a span here, so nothing unclean reaches the screen by this way. */
 export const span = (text: string, tone: Tone = 'plain'): Span => ({text: clean(text), tone});
@@ -84,16 +95,14 @@ export const invert = (row: Row): Row => [{text: rowText(row), tone: 'inverse'}]
 export function paint(row: Row, theme: Theme): string {
 	const looks = theme.color ? COLORED : MONOCHROME;
 	let out = '';
-	let look = NONE;
+	let look = looks.plain;
 	for (const {text, tone} of row) {
 		if (text === '') continue;
-		const next = looks[tone];
-		// Two neighbours of one look are one to the terminal.
-		if (next !== look) out += look[1] + next[0];
-		look = next;
+		if (looks[tone] !== look) out += change(look, looks[tone]);
+		look = looks[tone];
 		out += theme.ascii ? toAscii(text) : text;
 	}
-	return out + look[1];
+	return out + change(look, looks.plain);
 }
 
 /** Cell for cell, so that a layout made for lines and blocks stays right. */

@@ -38,7 +38,7 @@ const READ = [
 export const log: Probe<LogFacts> = {
 	id: 'log',
 	lane: 'files',
-	everyMs: 1000,
+	everyMs: 2000,
 	limitMs: 8000,
 	capBytes: 262_144,
 	script: context => {

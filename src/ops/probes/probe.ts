@@ -12,6 +12,8 @@ export type Probe<T> = {
 	readonly lane: LaneName;
 	/** From the end of one look to the start of the next. */
 	readonly everyMs: number;
+	/** Slower than `everyMs` while the newest good value says that nothing moves. An operation that waits looks anyway. */
+	paceMs?(value: T): number;
 	readonly limitMs: number;
 	readonly capBytes: number;
 	/** null: nothing to ask on this target (not configured). */

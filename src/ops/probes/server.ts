@@ -73,6 +73,7 @@ export const server: Probe<ServerFacts> = {
 	id: 'server',
 	lane: 'files',
 	everyMs: 2000,
+	paceMs: ({process}) => (process === 'alive' ? 2_000 : 5_000),
 	limitMs: 12_000,
 	capBytes: 1_048_576,
 	script: ({target, hints, last}) => {

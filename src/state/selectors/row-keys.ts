@@ -36,3 +36,10 @@ export function neighbour(state: ConsoleState, pane: PaneId, by: number): string
 /** What the cursor of a pane stands on, also before the operator has chosen anything. */
 export const selectedKey = (state: ConsoleState, pane: PaneId): string | null =>
 	rowsOf(state, pane).find(row => row.selected)?.key ?? null;
+
+/** The processes on screen or near it, for the looks between two full tables. */
+export function visiblePids(state: ConsoleState, most = 64): readonly number[] {
+	const {rows} = selectProcesses(state);
+	const at = Math.max(0, rows.findIndex(row => row.selected) - most / 2);
+	return rows.slice(at, at + most).map(({pid}) => pid);
+}

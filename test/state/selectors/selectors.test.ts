@@ -9,7 +9,7 @@ import {selectAlerts, selectHeader} from '../../../src/state/selectors/header.ts
 import {selectMounts} from '../../../src/state/selectors/mounts.ts';
 import {OFFERED, selectOffers} from '../../../src/state/selectors/offers.ts';
 import {selectProcesses} from '../../../src/state/selectors/processes.ts';
-import {neighbour, selectedKey} from '../../../src/state/selectors/row-keys.ts';
+import {neighbour, selectedKey, visiblePids} from '../../../src/state/selectors/row-keys.ts';
 import type {ConsoleState} from '../../../src/state/state.ts';
 import {gpu, mount, NOW, process, sampleFacts, service, UNIT} from '../../ui/support/sample-facts.ts';
 import {factsOf, heard, sampleState} from '../../ui/support/sample-state.ts';
@@ -380,6 +380,11 @@ describe('the cursor', () => {
 		expect(neighbour(at(null), 'processes', -5)).toBe('812@8120');
 		expect(neighbour(at(null), 'processes', 1_000_000)).toBe('9300@93000');
 		expect(neighbour(sampleState(), 'log', 1)).toBe(null);
+	});
+
+	it('has the pids around it looked at more often', () => {
+		expect(visiblePids(at('9120@91200'), 4)).toEqual([849, 850, 9120, 1]);
+		expect(visiblePids(at(null), 2)).toEqual([812, 843]);
 	});
 });
 

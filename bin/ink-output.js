@@ -1,0 +1,94 @@
+// Ink 8.0.0 reads every line of the screen character by character in every frame. A frame of ours is lines that do not
+// overlap, with looks written as Ink itself writes them, so that a screen line is its parts with blanks between them.
+// Frames with anything else in them (a layer on top, a clip, a line break) go Ink's own way. Exact pin: see package.json.
+import {readFileSync} from 'node:fs';
+
+const FAST = `
+const seenWidths = new Map();
+const cellsOf = text => {
+	let cells = seenWidths.get(text);
+	if (cells === undefined) {
+		if (seenWidths.size >= 4096) seenWidths.clear();
+		cells = stringWidth(text);
+		seenWidths.set(text, cells);
+	}
+	return cells;
+};
+const composed = (operations, width, height) => {
+	const rows = new Map();
+	for (const {type, x, y, text, transformers} of operations) {
+		if (type !== 'write' || x < 0 || text.includes('\\n')) return undefined;
+		if (y < 0 || y >= height) continue;
+		let shown = text;
+		for (const transform of transformers) shown = transform(shown, 0);
+		const cells = cellsOf(shown);
+		if (x + cells > width) return undefined;
+		const row = rows.get(y);
+		const part = {x, cells, shown};
+		if (row) row.push(part);
+		else rows.set(y, [part]);
+	}
+	const lines = [];
+	for (let y = 0; y < height; y++) {
+		const parts = rows.get(y) ?? [];
+		if (parts.length > 1) parts.sort((a, b) => a.x - b.x);
+		let line = '';
+		let end = 0;
+		for (const {x, cells, shown} of parts) {
+			if (x < end) return undefined;
+			line += ' '.repeat(x - end) + shown;
+			end = x + cells;
+		}
+		lines.push(line.trimEnd());
+	}
+	return {output: lines.join('\\n'), height};
+};
+`;
+
+export const inkOutput = {
+	name: 'ink-output',
+	setup(build) {
+		build.onLoad({filter: /[\\/]ink[\\/]build[\\/]output\.js$/}, ({path}) => {
+			const source = readFileSync(path, 'utf8');
+			const contents = source
+				.replace('export default class Output', `${FAST}export default class Output`)
+				.replace(
+					'    get() {\n',
+					'    get() {\n        const fast = composed(this.operations, this.width, this.height);\n        if (fast) return fast;\n',
+				);
+			if (!contents.includes('const fast =')) throw new Error(`${path} is not the Ink that this was made for`);
+			return {contents, loader: 'js'};
+		});
+		build.onLoad({filter: /[\\/]widest-line[\\/]index\.js$/}, ({path}) => ({
+			contents: readFileSync(path, 'utf8').replace(
+				'export default function widestLine(string) {',
+				`const seen = new Map();
+export default function widestLine(string) {
+	const known = seen.get(string);
+	if (known !== undefined) return known;
+	if (seen.size >= 4096) seen.clear();
+	const width = measured(string);
+	seen.set(string, width);
+	return width;
+}
+function measured(string) {`,
+			),
+			loader: 'js',
+		}));
+		// Most of a screen is ASCII with lines and blocks, one cell each: no need to look for graphemes in it.
+		build.onLoad({filter: /[\\/]string-width[\\/]index\.js$/}, ({path}) => ({
+			contents: readFileSync(path, 'utf8').replace(
+				'export default function stringWidth(',
+				`export default function quickWidth(string, options) {
+	if (options === undefined && typeof string === 'string') {
+		const bare = string.includes('\\u001B') ? string.replace(/\\u001B\\[[\\d;]*m/g, '') : string;
+		if (/^[\\u0020-\\u007E\\u2500-\\u259F\\u2026\\u00B7\\u2013]*$/.test(bare)) return bare.length;
+	}
+	return stringWidth(string, options);
+}
+function stringWidth(`,
+			),
+			loader: 'js',
+		}));
+	},
+};
