@@ -1,8 +1,7 @@
 // Builds the one bundled file: production React inside, ssh2 outside (it dies on __dirname when bundled into ESM).
 import {chmodSync, rmSync} from 'node:fs';
-import {readFile} from 'node:fs/promises';
-import {join} from 'node:path';
 import {build} from 'esbuild';
+import {inkOutput} from './ink-output.js';
 
 const BANNER = `#!/usr/bin/env node
 import {createRequire as __createRequire} from 'node:module';
@@ -11,62 +10,8 @@ const require = __createRequire(import.meta.url);`;
 // Chunks are named by their content: old ones would pile up.
 rmSync('dist', {recursive: true, force: true});
 
-/**
- * Ink makes its caches of parsed lines anew for every frame, so that a frame costs the whole screen however little of it
- * changed. Kept across frames, and dropped before they grow, they cut the cost of a frame by almost half. The build fails
- * when the text is not there any more.
- */
-const keepInkCaches = {
-	name: 'keep-ink-caches',
-	setup({onLoad}) {
-		onLoad({filter: /ink\/build\/output\.js$/}, async ({path}) => {
-			let text = await readFile(path, 'utf8');
-			const exchange = (before, after) => {
-				const parts = text.split(before);
-				if (parts.length !== 2) throw new Error(`${path}: no longer as the build expects; see keepInkCaches`);
-				text = parts.join(after);
-			};
-			exchange('caches = new OutputCaches();', 'caches = keptCaches();');
-			exchange('const characterLines = [[]];', 'let lines = keptLines(text, () => { const characterLines = [[]];');
-			exchange(
-				'let lines = characterLines.map(line => styledCharsToString(line));',
-				'return characterLines.map(line => styledCharsToString(line)); });',
-			);
-			return {contents: `${text}\n${KEPT_CACHES}`, loader: 'js'};
-		});
-	},
-};
-
-const KEPT_CACHES = `let kept = null;
-const lines = new Map();
-function keptCaches() {
-	if (!kept || kept.styledChars.size > 2000 || kept.widths.size > 8000 || kept.blockWidths.size > 2000) kept = new OutputCaches();
-	return kept;
-}
-function keptLines(text, make) {
-	let found = lines.get(text);
-	if (!found) {
-		if (lines.size > 2000) lines.clear();
-		found = make();
-		lines.set(text, found);
-	}
-	return found;
-}`;
-
-/** Everything that measures text in the bundle goes through the short cut in string-width.js. */
-const measureQuickly = {
-	name: 'measure-quickly',
-	setup({onResolve, resolve}) {
-		onResolve({filter: /^string-width(-measured)?$/}, ({path, importer, resolveDir, pluginData}) => {
-			if (pluginData === 'real') return;
-			if (path === 'string-width') return {path: join(import.meta.dirname, 'string-width.js')};
-			return resolve('string-width', {kind: 'import-statement', importer, resolveDir, pluginData: 'real'});
-		});
-	},
-};
-
 await build({
-	plugins: [keepInkCaches, measureQuickly],
+	plugins: [inkOutput],
 	entryPoints: {
 		relight: 'bin/relight.ts',
 		...(process.argv.includes('bench') && {bench: 'bin/bench.ts'}),

@@ -1,6 +1,6 @@
 import {Box} from 'ink';
 import {memo} from 'react';
-import {selectGpus} from '../state/selectors/gpus.ts';
+import {cardLines} from '../state/selectors/gpus.ts';
 import {PANES, type PaneId} from '../state/state.ts';
 import {useConsole, useViewport} from './hooks/use-console.ts';
 import {useKeymap} from './keymap/use-keymap.ts';
@@ -31,7 +31,7 @@ export function App() {
 export const Frame = memo(function Frame({columns, rows}: {readonly columns: number; readonly rows: number}) {
 	const focus = useConsole(state => state.view.focus);
 	const zoomed = useConsole(state => state.view.zoomed);
-	const gpus = useConsole(state => selectGpus(state).rows.length);
+	const gpus = useConsole(cardLines);
 	const placed = layout(columns, rows, {focus, zoomed, gpus});
 	return (
 		<Box width={placed.width} height={placed.height} flexShrink={0}>

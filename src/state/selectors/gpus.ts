@@ -84,6 +84,10 @@ export const selectGpus: (state: ConsoleState) => GpuPaneModel = derive(
 	},
 );
 
+/** Lines to keep for cards: those that are there, else those that are to be. */
+export const cardLines = (state: ConsoleState): number =>
+	selectGpus(state).rows.length || state.target.expect.gpus || 1;
+
 function gpuRows(
 	reading: Reading<GpuFacts> | null,
 	holders: Reading<HolderFacts> | null,

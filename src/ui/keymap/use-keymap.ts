@@ -1,7 +1,7 @@
 import type {EventEmitter} from 'node:events';
 import {useInput, usePaste, useStdin} from 'ink';
 import {useEffect} from 'react';
-import {selectGpus} from '../../state/selectors/gpus.ts';
+import {cardLines} from '../../state/selectors/gpus.ts';
 import {selectLog} from '../../state/selectors/log.ts';
 import type {ConsoleState} from '../../state/state.ts';
 import {type ConsoleTools, useTools} from '../hooks/use-console.ts';
@@ -77,7 +77,7 @@ export function momentOf(state: ConsoleState, tools: Pick<ConsoleTools, 'viewpor
 	const placed = layout(columns, rows, {
 		focus: state.view.focus,
 		zoomed: state.view.zoomed,
-		gpus: selectGpus(state).rows.length,
+		gpus: cardLines(state),
 	});
 	const layer = topLayer(state, placed);
 	if (layer) return {nowMs, reach: reachOf(layer, placed)};

@@ -26,7 +26,8 @@ export function ProcessesPane(props: PaneProps) {
 }
 
 export function processPaneRows(model: ProcessPaneModel, frame: PaneFrame): readonly Row[] {
-	const title = paneTitle('processes', frame.focused, titleWords(model), faceRow(model.face), frame.width);
+	const words = model.face.kind === 'unheard' ? [] : titleWords(model);
+	const title = paneTitle('processes', frame.focused, words, faceRow(model.face), frame.width);
 	return paneRows(frame, title, height => {
 		if (model.rows.length === 0) {
 			return emptyBody(
