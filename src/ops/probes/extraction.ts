@@ -116,7 +116,8 @@ export const extraction: Probe<ExtractionFacts> = {
 	id: 'extraction',
 	lane: 'files',
 	everyMs: 2000,
-	paceMs: ({run, inventory}) => (run?.alive || (inventory && inventory.complete + inventory.suspects.length < inventory.present) ? 2_000 : 5_000),
+	paceMs: ({run, inventory}) =>
+		run?.alive || (inventory && inventory.complete + inventory.suspects.length < inventory.present) ? 2_000 : 5_000,
 	limitMs: 60_000,
 	capBytes: 67_108_864,
 	script: context => {

@@ -58,7 +58,8 @@ export type Owner =
 
 const PAGE_BYTES = 4096;
 const SCAN_EVERY_MS = 2000;
-const SCAN_COST_FACTOR = 100;
+/** The far side's half alone is measured; reading and drawing the table costs about as much here. */
+const SCAN_COST_FACTOR = 200;
 const MOST_NAMED = 60;
 /** Bounds that keep the script below 2 KB with pids of seven digits. */
 const MOST_CGROUPS = 60;
@@ -135,7 +136,10 @@ function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): Pr
 	const full = isFullScan(context);
 	/** After a boot the same pid and ticks may be another process: nothing of the old table counts. */
 	const before = last?.bootId === bootId ? last : null;
-	const known = new Map((before?.processes ?? []).map(process => [process.pid, process]));
+	const named = full ? null : new Set(namedPids(context));
+	const known = new Map(
+		(before?.processes ?? []).filter(({pid}) => !named || named.has(pid)).map(process => [process.pid, process]),
+	);
 	const details: Details = {
 		cgroups: readHeaded(sections.cgroup),
 		waits: readHeaded(sections.wchan),
@@ -144,23 +148,43 @@ function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): Pr
 	};
 	const read = splitStat(sections.stat).map(record => update(record, known, details));
 	const readPids = new Set(read.map(process => process.pid));
-	const named = new Set(full ? [] : namedPids(context));
-	/** Of a short look those stay that were not asked for; one that was asked for and did not answer is gone. */
-	const kept = full ? [] : [...known.values()].filter(process => !readPids.has(process.pid) && !named.has(process.pid));
-	const table = [...kept.map(process => refresh(process, details)), ...read].sort((a, b) => a.pid - b.pid);
+	const table = full || !before ? read.sort(byPid) : merge(before.processes, read, named ?? new Set(), details);
 	return {
 		bootId,
 		complete: full ? readPids.has(1) : (before?.complete ?? false),
 		ticksPerSecond,
 		uptimeTicks,
 		processes: table,
-		cpuFraction: cpuFractions(table, readPids, before, uptimeTicks),
+		cpuFraction: cpuFractions(read, before, uptimeTicks, full),
 		scanMs: full ? cpuMs(sections.times) : (before?.scanMs ?? 0),
 		scannedAt: full ? hints.nowMs : (before?.scannedAt ?? hints.nowMs),
-		readAtTicks: new Map(
-			table.map(({pid}) => [pid, readPids.has(pid) ? uptimeTicks : (before?.readAtTicks.get(pid) ?? uptimeTicks)]),
-		),
+		readAtTicks: readTimes(read, before, uptimeTicks, full),
 	};
+}
+
+const byPid = (one: Process, other: Process) => one.pid - other.pid;
+
+/**
+ * A short look into the table: those stay that were not asked for; one that was asked for and did not answer is gone. The
+ * very same array when nothing changed, so that of thousands of rows none is looked at again.
+ */
+function merge(
+	before: readonly Process[],
+	read: readonly Process[],
+	named: ReadonlySet<number>,
+	details: Details,
+): readonly Process[] {
+	const fresh = new Map(read.map(process => [process.pid, process]));
+	let same = true;
+	const table: Process[] = [];
+	for (const old of before) {
+		const now = fresh.get(old.pid) ?? (named.has(old.pid) ? null : refresh(old, details));
+		fresh.delete(old.pid);
+		if (now !== old) same = false;
+		if (now) table.push(now);
+	}
+	if (fresh.size > 0) return [...table, ...fresh.values()].sort(byPid);
+	return same ? before : table;
 }
 
 type Details = {
@@ -233,24 +257,36 @@ function readPending(text: string): ReadonlyMap<number, boolean> {
 }
 
 function cpuFractions(
-	table: readonly Process[],
-	readPids: ReadonlySet<number>,
+	read: readonly Process[],
 	before: ProcessFacts | null,
 	uptimeTicks: number,
+	full: boolean,
 ): ReadonlyMap<string, number> {
-	const fractions = new Map<string, number>();
-	if (!before) return fractions;
-	const earlier = new Map(before.processes.map(process => [process.pid, process]));
-	for (const process of table) {
+	if (!before) return new Map();
+	const fractions = new Map(full ? [] : before.cpuFraction);
+	const pids = new Set(read.map(process => process.pid));
+	const earlier = new Map(
+		before.processes.filter(process => pids.has(process.pid)).map(process => [process.pid, process]),
+	);
+	for (const process of read) {
 		const key = identityKey(process);
 		const then = earlier.get(process.pid);
 		if (then?.startTicks !== process.startTicks) continue;
 		const elapsed = uptimeTicks - (before.readAtTicks.get(process.pid) ?? uptimeTicks);
 		const fraction =
-			readPids.has(process.pid) && elapsed > 0
-				? Math.max(0, (process.cpuTicks - then.cpuTicks) / elapsed)
-				: before.cpuFraction.get(key);
+			elapsed > 0 ? Math.max(0, (process.cpuTicks - then.cpuTicks) / elapsed) : before.cpuFraction.get(key);
 		if (fraction !== undefined) fractions.set(key, fraction);
 	}
 	return fractions;
+}
+
+function readTimes(
+	read: readonly Process[],
+	before: ProcessFacts | null,
+	uptimeTicks: number,
+	full: boolean,
+): ReadonlyMap<number, number> {
+	const times = new Map(full || !before ? [] : before.readAtTicks);
+	for (const {pid} of read) times.set(pid, uptimeTicks);
+	return times;
 }

@@ -49,8 +49,8 @@ export function protectedReason(
 
 /** A process and all it descends from, nearest first, as far as the table tells. */
 export function lineage(pid: number, processes: readonly Pick<Process, 'pid' | 'parentPid'>[]): readonly number[] {
-	const parents = new Map(processes.map(process => [process.pid, process.parentPid]));
 	const line: number[] = [];
-	for (let at = pid; at > 0 && !line.includes(at); at = parents.get(at) ?? 0) line.push(at);
+	const parentOf = (child: number) => processes.find(process => process.pid === child)?.parentPid ?? 0;
+	for (let at = pid; at > 0 && !line.includes(at); at = parentOf(at)) line.push(at);
 	return line;
 }

@@ -200,37 +200,37 @@ function collector(mark: string): Collector {
 	const end = Buffer.from(`\n${mark}e`);
 	let chunks: Buffer[] = [];
 	let size = 0;
-	let whole: Buffer | null = null;
-	let searchFrom = 0;
+	/** Last bytes seen, since a marker may come in two chunks. */
+	let tail = Buffer.alloc(0);
+	let endAt: number | null = null;
 	let status: number | null = null;
 	let bounds: {from: number; to: number} | null = null;
 	const joined = (): Buffer => {
-		if (!whole || chunks.length > 1) {
-			whole = Buffer.concat(chunks);
-			chunks = [whole];
-		}
-		return whole;
+		if (chunks.length !== 1) chunks = [Buffer.concat(chunks)];
+		return chunks[0] ?? Buffer.alloc(0);
 	};
 	return {
 		push(chunk) {
 			chunks.push(chunk);
+			const before = size;
 			size += chunk.length;
-			// The marker can only be complete when a newline has come; most chunks of a big answer end elsewhere.
-			if (!chunk.includes(10)) return;
-			const all = joined();
-			const at = all.indexOf(end, Math.max(0, searchFrom - end.length - 16));
-			searchFrom = all.length;
-			if (at < 0) return;
-			const line = all.indexOf(10, at + end.length);
-			if (line < 0) {
-				searchFrom = at;
-				return;
+			if (endAt === null) {
+				const seen = tail.length > 0 ? Buffer.concat([tail, chunk]) : chunk;
+				const found = seen.indexOf(end);
+				if (found < 0) {
+					tail = Buffer.from(seen.subarray(Math.max(0, seen.length - end.length + 1)));
+					return;
+				}
+				endAt = before - tail.length + found;
 			}
+			const all = joined();
+			const line = all.indexOf(10, endAt + end.length);
+			if (line < 0) return;
 			const from = all.indexOf(begin);
-			bounds = {from: from < 0 ? at : from + begin.length, to: at};
+			bounds = {from: from < 0 ? endAt : from + begin.length, to: endAt};
 			status = Number(
 				all
-					.subarray(at + end.length, line)
+					.subarray(endAt + end.length, line)
 					.toString()
 					.trim() || 0,
 			);
