@@ -43,6 +43,18 @@ export function truncate(text: string, cells: number): string {
 	return `${start(text, cells - 1)}…`;
 }
 
+/** A path says most in its last part: the longest end of `text` in at most `cells` cells, a cut marked by `…`. */
+export function keepEnd(text: string, cells: number): string {
+	if (width(text) <= cells) return text;
+	if (cells <= 1) return '…'.slice(0, Math.max(0, cells));
+	let taken = '';
+	for (const {segment} of [...GRAPHEMES.segment(text)].reverse()) {
+		if (width(segment + taken) > cells - 1) break;
+		taken = segment + taken;
+	}
+	return `…${taken}`;
+}
+
 /** Exactly `cells` cells: padded, or cut with a mark. */
 export function fitText(text: string, cells: number, align: 'left' | 'right' = 'left'): string {
 	const shown = truncate(text, cells);

@@ -23,7 +23,7 @@ export const restoreFiles: Operation<Record<string, never>> = {
 		if (missing.length === 0) return refuse('all configured files are in place');
 		return {
 			operation: 'restore-files',
-			title: `restore ${missing.map(file => file.destination).join(', ')}`,
+			title: `restore ${missing.map(file => nameOf(file.destination)).join(', ')}`,
 			tier: 1,
 			confirmWord: target.name,
 			targets: missing.map(file => ({
@@ -38,7 +38,7 @@ export const restoreFiles: Operation<Record<string, never>> = {
 				...missing.map((file, index) => ({
 					kind: 'send' as const,
 					id: `send-${index + 1}`,
-					says: `send ${file.source}, check it on the host, put it in place in one step`,
+					says: `send ${nameOf(file.source)}, check it on the host, put it in place in one step`,
 					source: file.source,
 					sha256: file.sha256,
 					script: receiveScript(file, situation.nowMs),
@@ -66,6 +66,8 @@ export const wantedFiles = ({extraction, files}: Target): readonly FileConfig[] 
 	...files,
 ];
 
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
 const isVolatile = (path: string) => /(^|\/)(tmp|run|dev\/shm)\//.test(path);
 
 /** A file that is there but differs is kept beside the new one. The sum is printed for the sender to compare. */
@@ -86,6 +88,6 @@ function present(files: readonly FileConfig[], {facts}: Situation): Verdict {
 	if (!seen) return {state: 'pending', words: 'waiting for a good look at the files'};
 	const not = files.filter(file => seen.files.find(each => each.path === file.destination)?.state !== 'present');
 	if (not.length > 0)
-		return {state: 'pending', words: `not yet seen whole: ${not.map(file => file.destination).join(', ')}`};
+		return {state: 'pending', words: `not yet seen whole: ${not.map(file => nameOf(file.destination)).join(', ')}`};
 	return {state: 'met', words: `${files.length} file(s) in place, sums right`};
 }

@@ -123,7 +123,7 @@ function filesInPlace({facts, target}: Situation): Verdict {
 	if (!seen) return unseen('files');
 	const missing = wanted.filter(file => seen.files.find(each => each.path === file.destination)?.state !== 'present');
 	return missing.length > 0
-		? wrong(`missing: ${missing.map(file => file.destination).join(', ')}`)
+		? wrong(`missing: ${missing.map(file => file.destination.slice(file.destination.lastIndexOf('/') + 1)).join(', ')}`)
 		: met(`${wanted.length} in place`);
 }
 

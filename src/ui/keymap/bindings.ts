@@ -33,10 +33,13 @@ export function resolve(
 	return refused(`${press.name} does nothing here${scopes.includes('global') ? ' (? for help)' : ''}`);
 }
 
-/** A word that confirms is typed letter by letter; elsewhere text may come as it likes. */
+/**
+ * A word that confirms is typed, never pasted. Letters that a slow link delivers together are typing; Enter confirms only
+ * when it comes by itself.
+ */
 function typed(press: Press, text: string, scope: Scope, state: ConsoleState, {nowMs}: Moment): Meaning {
 	if (scope === 'confirm-word') {
-		if (press.burst) return refused('letters that arrive together, or pasted, do not count: type them');
+		if (press.name === 'paste') return refused('a pasted word does not count: type it');
 		const top = state.view.overlays.at(-1);
 		if (top?.type === 'confirm' && nowMs - top.openedAt < TYPE_AHEAD_MS)
 			return refused('too soon: the dialog has only just opened');

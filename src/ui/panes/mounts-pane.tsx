@@ -4,13 +4,14 @@ import {useConsole} from '../hooks/use-console.ts';
 import {Region} from '../parts/region.tsx';
 import {type Column, choose, headings, tableRow, windowOn} from '../parts/table.ts';
 import {emptyBody, faceRow, paneTitle} from '../parts/title.ts';
+import {keepEnd} from '../safe.ts';
 import {type Row, type Span, span} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
 // biome-ignore format: a table reads by its rows
 const COLUMNS: readonly Column<MountRow>[] = [
 	{title: 'STATE', width: 9, keep: 1, cell: row => span(row.state, row.level)},
-	{title: 'PATH', width: 11, stretch: 18, keep: 1, cell: row => span(row.path, row.expected ? 'plain' : 'dim')},
+	{title: 'PATH', width: 11, stretch: 18, keep: 1, cell: (row, width) => span(keepEnd(row.path, width), row.expected ? 'plain' : 'dim')},
 	{title: 'TYPE', width: 6, keep: 5, cell: row => span(row.type, 'dim')},
 	{title: 'USED/TOTAL', width: 13, align: 'right', keep: 2, cell: size},
 	{title: 'USE', width: 4, align: 'right', keep: 3, cell: row => span(row.totalBytes === null ? '' : percentOf(row.usedFraction), row.level === 'good' ? 'plain' : row.level)},

@@ -6,7 +6,7 @@ import {operationKeys} from '../keymap/operation-keys.ts';
 import {Region} from '../parts/region.tsx';
 import {windowOn} from '../parts/table.ts';
 import {paneTitle} from '../parts/title.ts';
-import {clean} from '../safe.ts';
+import {clean, wrap} from '../safe.ts';
 import {invert, type Row, type Span, span, spread, type Tone} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
@@ -25,7 +25,9 @@ export function operationsPaneRows(model: OperationsPaneModel, frame: PaneFrame)
 			? [span(duration(running.elapsedMs), 'dim')]
 			: [];
 	return paneRows(frame, paneTitle('operations', frame.focused, words, right, frame.width), height => {
-		const top = running ? stepRows(running, frame.width, height) : [...runbookRows(model, height), ...lastRows(model)];
+		const top = running
+			? stepRows(running, frame.width, height)
+			: [...runbookRows(model, height), ...lastRows(model, frame.width)];
 		return [...top, ...journalRows(model, frame, height - top.length)];
 	});
 }
@@ -86,15 +88,17 @@ function runbookRows({runbook}: OperationsPaneModel, height: number): readonly R
 	];
 }
 
-function lastRows({last}: OperationsPaneModel): readonly Row[] {
+/** How the last operation ended; the words of a failure are what the operator needs whole. */
+function lastRows({last}: OperationsPaneModel, width: number): readonly Row[] {
 	if (!last) return [];
-	return [
-		[
-			span(` last  ${last.operation} `, 'dim'),
-			span(last.outcome, last.level),
-			span(` ${duration(last.agoMs)} ago: ${last.words}`, 'dim'),
-		],
+	const head: Row = [
+		span(` last  ${last.operation} `, 'dim'),
+		span(last.outcome, last.level),
+		span(` ${duration(last.agoMs)} ago`, 'dim'),
 	];
+	const most = last.level === 'good' ? 1 : 4;
+	const lines = wrap(clean(last.words), Math.max(10, width - 8)).slice(0, most);
+	return [head, ...lines.map((line): Row => [span(`       ${line}`, last.level === 'good' ? 'dim' : last.level)])];
 }
 
 const TONES: Record<OperationsPaneModel['journal'][number]['level'], Tone> = {

@@ -195,14 +195,16 @@ describe('confirming', () => {
 		expect(meant('escape', confirming('stop-service'), soon)).toEqual({type: 'back'});
 	});
 
-	it('wants the word, letter by letter', () => {
+	it('wants the word, typed: letters may arrive together, a paste may not', () => {
 		expect(meant('enter', confirming('stop-service'), settled)).toEqual({refused: 'type int4 first; Esc cancels'});
 		expect(meant('enter', confirming('stop-service', {typed: 'int'}), settled)).toEqual({
 			refused: 'type int4 first; Esc cancels',
 		});
 		expect(meant('enter', confirming('stop-service', {typed: 'int4'}), settled)).toEqual({type: 'accept'});
-		expect(meant('i', confirming('stop-service'), settled, true)).toEqual({
-			refused: 'letters that arrive together, or pasted, do not count: type them',
+		expect(meant('i', confirming('stop-service'), settled, true)).toEqual({type: 'type', text: 'i'});
+		const pasted: Press = {name: 'paste', text: 'int4', burst: true};
+		expect(resolve(pasted, scopesOf(confirming('stop-service')), confirming('stop-service'), settled)).toEqual({
+			refused: 'a pasted word does not count: type it',
 		});
 	});
 
