@@ -26,7 +26,8 @@ export type Screen = {
 	readonly cursorVisible: boolean;
 	readonly exited: Promise<{exitCode: number; signal: number | undefined}>;
 	kill(signal: string): void;
-	bytes(): number;
+	/** Everything the program has written, escape codes included. */
+	raw(): string;
 };
 
 const open: IPty[] = [];
@@ -48,7 +49,7 @@ export function openScreen(
 ): Screen {
 	const terminal = new xterm.Terminal({cols: columns, rows, allowProposedApi: true, scrollback: 100});
 	let shown = true;
-	let bytes = 0;
+	let raw = '';
 	const pty = spawn(process.execPath, [PROGRAM, ...args], {
 		cols: columns,
 		rows,
@@ -63,7 +64,7 @@ export function openScreen(
 	});
 	open.push(pty);
 	pty.onData(data => {
-		bytes += data.length;
+		raw += data;
 		if (data.includes('\u001b[?25l')) shown = data.lastIndexOf('\u001b[?25h') > data.lastIndexOf('\u001b[?25l');
 		else if (data.includes('\u001b[?25h')) shown = true;
 		terminal.write(data);
@@ -105,7 +106,7 @@ export function openScreen(
 		},
 		exited,
 		kill: signal => pty.kill(signal),
-		bytes: () => bytes,
+		raw: () => raw,
 	};
 	return screen;
 }

@@ -1,0 +1,260 @@
+import {expect, test} from 'vitest';
+import type {FactValues} from '../../../src/ops/facts.ts';
+import {operationEntry} from '../../../src/ops/operations/catalogue.ts';
+import {isRefusal, type Plan, type Situation} from '../../../src/ops/operations/operation.ts';
+import {known} from '../../../src/ops/probes/probe.ts';
+import type {Target} from '../../../src/ops/target.ts';
+import {gpu, NOW, process, sampleFacts, service, UNIT} from '../../ui/support/sample-facts.ts';
+import {factsOf, sampleTarget} from '../../ui/support/sample-state.ts';
+
+const NOBODY: Partial<FactValues> = {
+	holders: {...sampleFacts.holders, holders: []},
+	gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, memoryUsedBytes: known(0)})), lost: []},
+	services: {manager: 'systemd', units: []},
+	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.filter(mount => mount.path !== '/data')},
+};
+const NO_DUMPS: Partial<FactValues> = {extraction: {...sampleFacts.extraction, dumps: []}};
+
+const here = (change: Partial<FactValues> = {}, target: Partial<Target> = {}): Situation => ({
+	target: {...sampleTarget, ...target},
+	facts: factsOf({...sampleFacts, ...change}),
+	nowMs: NOW,
+});
+const ask = (id: string, situation: Situation, argument: string | null = null) =>
+	operationEntry(id)?.plan(situation, argument) ?? {refused: 'no such operation'};
+const refusal = (id: string, situation: Situation, argument: string | null = null) => {
+	const plan = ask(id, situation, argument);
+	return isRefusal(plan) ? plan.refused : `planned: ${plan.title}`;
+};
+const planned = (id: string, situation: Situation, argument: string | null = null): Plan => {
+	const plan = ask(id, situation, argument);
+	if (isRefusal(plan)) throw new Error(plan.refused);
+	return plan;
+};
+const scripts = (plan: Plan) => plan.steps.map(step => (step.kind === 'wait' ? `wait ${step.id}` : step.script));
+
+test('stop-service stops without waiting, disables, and names what brought it back', () => {
+	const plan = planned('stop-service', here());
+	expect(scripts(plan)).toEqual([`systemctl stop --no-block -- ${UNIT}`, `systemctl disable -- ${UNIT}`, 'wait gone']);
+	expect({tier: plan.tier, word: plan.confirmWord, inverse: plan.inverse}).toEqual({
+		tier: 2,
+		word: 'int4',
+		inverse: `systemctl enable --now -- ${UNIT}`,
+	});
+	expect(plan.targets[0]).toMatchObject({kind: 'unit', identity: UNIT});
+	expect(plan.warnings.join(' ')).toContain('comes back at boot');
+});
+
+test('a unit name with a leading dash or quotes cannot become an option or a command', () => {
+	const odd = "-x';reboot.service";
+	const plan = planned('stop-service', here({services: {manager: 'systemd', units: [service({unit: odd})]}}), odd);
+	expect(scripts(plan)[0]).toBe(`systemctl stop --no-block -- '-x'\\'';reboot.service'`);
+});
+
+test.each([
+	[
+		'no look at the services yet',
+		'stop-service',
+		here({}, {}),
+		{services: undefined},
+		'the services have not been seen yet',
+	],
+	[
+		'nobody to stop',
+		'stop-service',
+		here({services: {manager: 'systemd', units: []}}),
+		{},
+		'no unwanted service runs or comes back at boot',
+	],
+	[
+		'no manager',
+		'stop-service',
+		here({services: {manager: 'absent', units: []}}),
+		{},
+		'no service manager answers on this host (absent)',
+	],
+	['nothing holds a GPU', 'free-gpus', here(NOBODY), {}, 'nothing holds a GPU'],
+	[
+		'holders of a running unit',
+		'free-gpus',
+		here(),
+		{},
+		`nothing to end (8 of ${UNIT}: stop that first, a kill alone comes back)`,
+	],
+	[
+		'the files unseen',
+		'restore-files',
+		here({}, {files: [{source: '/a', destination: '/tmp/a', sha256: null, mode: '644'}]}),
+		{files: undefined},
+		'the files have not been seen yet, or the last look failed',
+	],
+	[
+		'nothing configured to restore',
+		'restore-files',
+		here(),
+		{},
+		'no file to restore is configured (extraction.script or files)',
+	],
+	[
+		'a running extraction',
+		'clear-dumps',
+		here({extraction: {...sampleFacts.extraction, run: running(true)}}),
+		{},
+		'an extraction is running: its dumps are not stale',
+	],
+	[
+		'an unknown server',
+		'clear-dumps',
+		here(),
+		{server: undefined},
+		'whether a server is running is not known: its dumps must not be moved',
+	],
+	['a server that is not ready', 'run-extractor', here(), {}, 'the server is not ready (none, none): launch it first'],
+	[
+		'an extraction already',
+		'run-extractor',
+		here({extraction: {...sampleFacts.extraction, run: running(true)}}),
+		{},
+		'an extraction is already running (pid 77)',
+	],
+	['no extraction to stop', 'stop-extractor', here(), {}, 'no extraction is known to run'],
+])('%s: refused in words', (_name, id, situation, gone, words) => {
+	const facts = {...situation.facts, ...Object.fromEntries(Object.keys(gone).map(key => [key, null]))};
+	expect(refusal(id, {...situation, facts})).toBe(words);
+});
+
+function running(alive: boolean) {
+	return {
+		source: 'progress' as const,
+		state: 'extracting' as const,
+		pid: 77,
+		startTicks: 770,
+		alive,
+		extracted: 5,
+		skipped: 3,
+		errors: 0,
+		tokens: 10,
+		samplesPerSecond: 1,
+		tokensPerSecond: 10,
+		bytesPerSecond: 10,
+		etaMs: null,
+		lastIndex: 5,
+		updatedAt: NOW,
+		message: null,
+	};
+}
+
+test('free-gpus ends orphans by identity, and leaves daemons, this console and pids of other namespaces alone', () => {
+	const orphan = process(4001, {name: 'python3', owner: {kind: 'none'}, parentPid: 1});
+	const daemon = process(4002, {name: 'nvidia-persiste', owner: {kind: 'unit', unit: 'nvidia-persistenced.service'}});
+	const own = process(4003, {name: 'node', parentPid: 4004});
+	const holder = (pid: number, startTicks: number | null) => ({
+		pid,
+		startTicks,
+		memory: [{gpuUuid: 'GPU-0', usedBytes: known(1e9)}],
+		devices: ['nvidia0'],
+		driverName: 'x',
+	});
+	const situation = here({
+		processes: {...sampleFacts.processes, processes: [process(1, {name: 'systemd'}), orphan, daemon, own]},
+		holders: {
+			...sampleFacts.holders,
+			holders: [
+				holder(4001, orphan.startTicks),
+				holder(4002, daemon.startTicks),
+				holder(4003, own.startTicks),
+				holder(31_337, null),
+			],
+		},
+		services: {manager: 'systemd', units: []},
+	});
+	const plan = planned('free-gpus', {...situation, ownPid: 4003});
+	expect(plan.targets.map(({identity}) => identity)).toEqual([`4001@${orphan.startTicks}`]);
+	expect(plan.excluded.map(({says}) => says.replace(/.*: /, ''))).toEqual([
+		'infrastructure of the driver',
+		'this console or what it was started from',
+		'look from the hypervisor',
+	]);
+	expect(plan.steps.map(({id}) => id)).toEqual(['term', 'grace', 'kill', 'freed']);
+	expect(scripts(plan)[0]).toContain(`sig 4001 ${orphan.startTicks}`);
+	expect(scripts(plan)[0]).not.toMatch(/sig (4002|4003|31337)/);
+});
+
+test.each([
+	['held cards', {}, /8 process\(es\) hold the cards: free them first/],
+	['a running unwanted unit', {}, new RegExp(`${UNIT} is not stopped`)],
+	['a hung mount', {}, /\/data does not answer/],
+	['stale dumps', {}, /1 stale request\(s\)/],
+	[
+		'a lost card',
+		{gpus: {...sampleFacts.gpus, lost: [{busId: '0b:00', says: 'Unknown Error', advice: ''}]}},
+		/card lost: 0b:00/,
+	],
+	['too few cards', {gpus: {cards: [gpu(0)], lost: []}}, /1 of 8 cards answer/],
+	[
+		'a card that needs a reset',
+		{gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, needsReset: card.index === 2})), lost: []}},
+		/card 2 needs a reset/,
+	],
+	[
+		'a taken port',
+		{server: {...sampleFacts.server, portOwner: known({pid: 2200, name: 'python3'})}},
+		/port 8000 is taken by python3 \(pid 2200\)/,
+	],
+	[
+		'a lost patch',
+		{files: {...sampleFacts.files, patch: {path: '/x', state: 'absent' as const}}},
+		/the dump patch is absent in \/x/,
+	],
+	[
+		'a missing shard',
+		{files: {...sampleFacts.files, model: {shards: 63, shardsExpected: 64, missing: ['model-7.safetensors']}}},
+		/the model lacks 1 shard\(s\): model-7/,
+	],
+])('launch-server is refused over %s', (_name, change, words) => {
+	expect(refusal('launch-server', here(change))).toMatch(words);
+});
+
+test('launch-server sends argv and environment as they are configured, and leaves a record', () => {
+	const plan = planned('launch-server', here({...NOBODY, ...NO_DUMPS}));
+	const id = NOW.toString(36);
+	expect(plan.steps.map(step => step.id)).toEqual(['start', 'record', 'ready', 'canary', 'serving']);
+	expect(scripts(plan)[0]).toBe(
+		`mkdir -p /data/eagle3/synth_100k/logs /dev/shm/sglang_hs || exit 1\n` +
+			`systemd-run --no-ask-password --unit=kimi-${id} -p StandardOutput=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p StandardError=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p KillMode=control-group --setenv=SGLANG_HS_DUMP_DIR=/dev/shm/sglang_hs -- /root/ml-env/bin/python3 -m sglang.launch_server --model-path /shared/kimi-k2.5-int4 --tp-size 8 --port 8000`,
+	);
+	expect(scripts(plan)[1]).toContain('relight-launch-kimi.json');
+});
+
+test('systemd expands a dollar, so each is doubled; a shell start quotes it', () => {
+	const server = {...(sampleTarget.server as NonNullable<Target['server']>), args: ['--name', '$HOME %n']};
+	const withManager = planned('launch-server', here({...NOBODY, ...NO_DUMPS}, {server}));
+	expect(scripts(withManager)[0]).toContain(`'$$HOME %n'`);
+	const without = planned(
+		'launch-server',
+		here({...NOBODY, ...NO_DUMPS, services: {manager: 'absent', units: []}}, {server}),
+	);
+	expect(scripts(without)[0]).toContain(`setsid -f sh -c 'echo $$ >`);
+	expect(scripts(without)[0]).toContain(`'$HOME %n'`);
+});
+
+test('a signal goes to one identity and never to a protected process', () => {
+	const bash = planned('signal', here(), '9300@93000:TERM');
+	expect({word: bash.confirmWord, steps: bash.steps.map(({id}) => id)}).toEqual({
+		word: '9300',
+		steps: ['signal', 'ended'],
+	});
+	expect(refusal('signal', here(), '501@5010:KILL')).toMatch(/sshd is protected: SSH server/);
+	expect(refusal('signal', here(), '9300@1:KILL')).toBe('that process is gone, or its pid is somebody else now');
+});
+
+test('a recovery shows every command that it can know now, and says what it cannot', () => {
+	const plan = planned('recover', here({mounts: NOBODY.mounts as FactValues['mounts']}));
+	expect({tier: plan.tier, word: plan.confirmWord}).toEqual({tier: 3, word: 'kpro6/ct129'});
+	const shown = scripts(plan).join('\n');
+	for (const part of ['systemctl stop', 'systemctl disable', 'mv --', 'systemd-run', '/generate'])
+		expect(shown).toContain(part);
+	expect(refusal('recover', {...here(), facts: {...here().facts, services: null}})).toBe(
+		'no unwanted service runs or comes back at boot: services: not seen yet, or the last look failed',
+	);
+});
