@@ -1,5 +1,6 @@
 import {afterEach, expect, test} from 'vitest';
 import {closeTerminals, openScreen} from '../support/terminal.ts';
+import {until} from '../support/until.ts';
 
 afterEach(closeTerminals);
 
@@ -7,6 +8,8 @@ test('the incident is recovered with the keyboard alone, and the terminal is giv
 	const screen = openScreen(['drill']);
 	await screen.see('vllm-kimi-k25-int4.service is running and comes back at boot', 30_000);
 	await screen.see(/pct exec 129/);
+	// A recovery is planned on whole facts: the files are among the last to be heard of.
+	await screen.see('missing: 02b_');
 	expect(screen.alternate).toBe(true);
 
 	await screen.press('o');
@@ -24,8 +27,7 @@ test('the incident is recovered with the keyboard alone, and the terminal is giv
 	await screen.press('q');
 	const {exitCode} = await screen.exited;
 	expect(exitCode).toBe(0);
-	expect(screen.alternate).toBe(false);
-	expect(screen.cursorVisible).toBe(true);
+	await until(() => !screen.alternate && screen.cursorVisible, 5_000, 'the terminal given back');
 }, 180_000);
 
 test('the three operations by their own keys, one after another', async () => {
