@@ -1,6 +1,6 @@
 import {describe} from '../ops/outcome.ts';
 import type {KernelFinding} from '../ops/probes/kernel-log.ts';
-import type {Mount} from '../ops/probes/mounts.ts';
+import {mountsWritten} from '../ops/probes/mount-of.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
 import {hasNoCards} from '../ops/runbook/recover.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
@@ -254,8 +254,7 @@ function hungMounts({facts}: Seen) {
 /** A mount may be read-only on purpose; one that the work writes to may not. */
 function badMounts({facts, target}: Seen) {
 	const seen = facts.mounts?.last?.value;
-	const writes = [target.extraction?.output, target.server?.log, target.dump?.dir].filter(path => path !== undefined);
-	const written = new Set(writes.map(path => mountUnder(path, seen?.mounts ?? [])?.path));
+	const written = mountsWritten(target, seen?.mounts.filter(mount => !mount.covered) ?? []);
 	const wrong = (seen?.mounts ?? []).filter(
 		mount =>
 			!mount.covered &&
@@ -267,17 +266,6 @@ function badMounts({facts, target}: Seen) {
 		...(seen?.missing ?? []).map(path => ({subject: path, words: `${path} is not mounted`})),
 		...wrong.map(mount => ({subject: mount.path, words: `${mount.path}: ${mount.unexpected ?? mount.writable}`})),
 	];
-}
-
-/** The mount a path lies on: the longest mount point that leads to it. */
-function mountUnder(path: string, mounts: readonly Mount[]): Mount | null {
-	const leading = mounts.filter(
-		mount => !mount.covered && (path === mount.path || path.startsWith(mount.path === '/' ? '/' : `${mount.path}/`)),
-	);
-	return leading.reduce<Mount | null>(
-		(best, mount) => (best && best.path.length >= mount.path.length ? best : mount),
-		null,
-	);
 }
 
 function fillingMounts({facts}: Seen) {

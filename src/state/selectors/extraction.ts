@@ -1,10 +1,10 @@
 import type {ExtractionFacts, ExtractionRun, Inventory} from '../../ops/probes/extraction.ts';
+import {mountOf} from '../../ops/probes/mount-of.ts';
 import type {ServerFacts, ServerPhase} from '../../ops/probes/server.ts';
 import type {ExtractionConfig} from '../../ops/target.ts';
 import type {ConsoleState} from '../state.ts';
 import {derive} from './derive.ts';
 import {type Face, face, type Level} from './face.ts';
-import type {MountRow} from './mounts.ts';
 import {selectMounts} from './mounts.ts';
 import {factsOnScreen, nowOnScreen} from './on-screen.ts';
 
@@ -124,12 +124,6 @@ function troubleOf(inventory: Inventory | null) {
 		quarantined: inventory?.quarantined ?? 0,
 		temporaries: inventory?.temporaries ?? 0,
 	};
-}
-
-/** The mount that a path lies on: the longest mount path that is a start of it. */
-export function mountOf(path: string, mounts: readonly MountRow[]): MountRow | null {
-	const over = mounts.filter(row => path === row.path || path.startsWith(row.path === '/' ? '/' : `${row.path}/`));
-	return over.toSorted((a, b) => b.path.length - a.path.length)[0] ?? null;
 }
 
 function groupsOf(

@@ -1,5 +1,6 @@
+import {mountsWritten} from '../../ops/probes/mount-of.ts';
 import type {Mount, MountFacts} from '../../ops/probes/mounts.ts';
-import type {ExpectedMount} from '../../ops/target.ts';
+import type {ExpectedMount, Target} from '../../ops/target.ts';
 import type {ConsoleState} from '../state.ts';
 import {derive} from './derive.ts';
 import {type Face, face, type Level} from './face.ts';
@@ -47,7 +48,7 @@ const FULL = 0.95;
 const FILLING = 0.85;
 
 const mountRows = derive(
-	[state => factsOnScreen(state).mounts?.last?.value ?? null, state => state.target.expect.mounts, nowOnScreen],
+	[state => factsOnScreen(state).mounts?.last?.value ?? null, state => state.target, nowOnScreen],
 	rowsOf,
 );
 
@@ -64,11 +65,16 @@ export const selectMounts: (state: ConsoleState) => MountPaneModel = derive(
 	},
 );
 
-function rowsOf(facts: MountFacts | null, expected: readonly ExpectedMount[], nowMs: number): readonly MountRow[] {
+function rowsOf(facts: MountFacts | null, target: Target, nowMs: number): readonly MountRow[] {
 	if (facts === null) return [];
+	const expected = target.expect.mounts;
+	const written = mountsWritten(
+		target,
+		facts.mounts.filter(mount => !mount.covered),
+	);
 	const rows = facts.mounts
 		.filter(mount => !mount.covered || mount.expected)
-		.map(mount => rowOf(mount, expected.find(({path}) => path === mount.path) ?? null, nowMs));
+		.map(mount => rowOf(mount, expected.find(({path}) => path === mount.path) ?? null, written.has(mount.path), nowMs));
 	const missing = facts.missing.map(
 		(path): MountRow => ({
 			...NOTHING,
@@ -99,12 +105,12 @@ const NOTHING = {
 	selected: false,
 } as const;
 
-function rowOf(mount: Mount, expected: ExpectedMount | null, nowMs: number): MountRow {
+function rowOf(mount: Mount, expected: ExpectedMount | null, written: boolean, nowMs: number): MountRow {
 	const {size} = mount;
 	const usedFraction =
 		size.kind === 'answered' && size.totalBytes > 0 ? 1 - size.availableBytes / size.totalBytes : null;
 	const inodesUsedFraction = size.kind === 'answered' && size.inodes > 0 ? 1 - size.inodesFree / size.inodes : null;
-	const state = stateOf(mount, Math.max(usedFraction ?? 0, inodesUsedFraction ?? 0));
+	const state = stateOf(mount, written, Math.max(usedFraction ?? 0, inodesUsedFraction ?? 0));
 	return {
 		key: `${mount.device} ${mount.path}`,
 		path: mount.path,
@@ -137,11 +143,11 @@ const LEVELS: Record<MountState, Level> = {
 	ok: 'good',
 };
 
-function stateOf(mount: Mount, used: number): MountState {
+function stateOf(mount: Mount, written: boolean, used: number): MountState {
 	if (mount.size.kind === 'hung') return 'HUNG';
 	if (mount.unexpected !== null) return 'wrong';
 	if (mount.covered) return 'covered';
-	if (mount.writable !== 'yes' && mount.expected) return 'read-only';
+	if (mount.writable !== 'yes' && written) return 'read-only';
 	if (mount.writable === 'emergency read-only') return 'read-only';
 	if (mount.size.kind === 'failed') return 'failed';
 	// A read-only image is full by its nature.
