@@ -37,7 +37,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	const directory = stateDirectory(process.env, operator);
 	const trouble = options.yes ? stateTrouble(directory, configuration.targets) : null;
 	if (trouble) throw new UsageError(trouble);
-	const {engine} = await compose({
+	const {engine, store} = await compose({
 		target,
 		operator,
 		mode: 'live',
@@ -51,6 +51,11 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	await engine.look(['processes', 'services', 'extraction']);
 	const situation = engine.situation();
 	const plan = entry.plan(situation, options.on ?? null);
+	const {route} = store.getState();
+	if (route.state !== 'up') {
+		const why = route.passedOver.map(({label, reason}) => `${label}: ${reason}`).join('; ');
+		return finish({outcome: 'unknown', words: `unreachable: ${why}`, steps: []}, EXIT.unknown);
+	}
 	if (isRefusal(plan)) return finish({outcome: 'refused', words: plan.refused, steps: []}, 4);
 	showPlan(plan, say);
 	if (options['dry-run'])

@@ -8,6 +8,18 @@ export type ActResult =
 	/** The link was lost or the limit passed under it: it may have happened. Look before anything else. */
 	| {readonly kind: 'unknown'; readonly words: string};
 
+/** Statuses that say more than "it failed"; none of them is a success and none says that nothing happened. */
+const HINTS: Readonly<Record<number, string>> = {
+	124: 'its own time limit was reached',
+	126: 'not executable there',
+	127: 'not found there',
+	134: 'aborted',
+	137: 'killed; often out of memory: see the kernel log',
+	139: 'segmentation fault',
+	143: 'ended by TERM',
+	255: 'or the inner hop failed, not the command: look before repeating',
+};
+
 const CAP_BYTES = 256 * 1024;
 
 /** One act on a host, as shown in the plan, byte for byte. Never repeated here. */
@@ -25,7 +37,8 @@ export function judge(outcome: Outcome<Answer>): ActResult {
 	const text = [stdout.trimEnd(), stderr.trimEnd()].filter(Boolean).join('\n');
 	if (status === 0) return {kind: 'ok', text};
 	const last = text.split('\n').pop() ?? '';
-	return {kind: 'failed', words: `exit ${status}${last ? `: ${last}` : ''}`, text};
+	const hint = HINTS[status];
+	return {kind: 'failed', words: `exit ${status}${last ? `: ${last}` : ''}${hint ? ` (${hint})` : ''}`, text};
 }
 
 /** `unreachable` before the channel opened means nothing was sent; everything later may have run. */

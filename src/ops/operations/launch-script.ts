@@ -62,7 +62,7 @@ export function recordScript({unit, recordPath, record}: Launch, manager: 'syste
 		'set -f; n=0; t=',
 		`while [ $n -lt 40 ]; do n=$((n+1)); p=; { ${ask}; } 2>/dev/null`,
 		'  s=; [ "${p:-0}" -gt 0 ] 2>/dev/null && { while IFS= read -r l || [ -n "$l" ]; do s="$s$l "; done <"$PROC/$p/stat"; } 2>/dev/null',
-		'  set -- ${s##*) }; t=${20}; [ -n "$t" ] && break; sleep 0.25',
+		'  set -- ${s##*) }; t=${20}; [ -n "$t" ] && [ "$1" != Z ] && break; t=; sleep 0.25',
 		'done',
 		'[ -n "$t" ] || { echo "no process was found for this launch"; exit 1; }',
 		'read -r b <"$PROC/sys/kernel/random/boot_id"',

@@ -150,7 +150,8 @@ function extractionRuns({facts, target}: Situation): Verdict {
 	const seen = fresh(facts.extraction);
 	if (!seen?.inventory) return unseen('output tree');
 	const {inventory, run} = seen;
-	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole`;
+	const unread = inventory.present - inventory.complete - inventory.suspects.length;
+	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole${unread > 0 ? `, ${unread} not read yet` : ''}`;
 	if (inventory.expected !== null && inventory.complete >= inventory.expected) return met(`${count}: complete`);
 	return run?.alive ? met(`${count}, ${run.state}`) : wrong(`${count}, nothing is running`);
 }

@@ -182,16 +182,8 @@ export function openHost({
 	}, retryMs);
 	returning.unref();
 
-	const nowhere = () =>
-		bad(
-			status.passedOver.at(-1)
-				? {
-						kind: 'unreachable',
-						phase: 'connect',
-						detail: status.passedOver.map(each => `${each.label}: ${each.reason}`).join('; '),
-					}
-				: {kind: 'cancelled'},
-		);
+	/** Which route said what stands in the status, once, and not in every answer. */
+	const nowhere = () => bad({kind: 'unreachable', phase: 'connect', detail: 'no route to the host answers'});
 
 	return {
 		async ask(name, script, limits) {

@@ -16,7 +16,12 @@ const KEEPALIVE_MISSES = 3;
  * One connection per host, opened when first needed and again after it was lost. Every limit starts when the step is asked
  * for: with a frozen sshd `exec` never calls back. The host key is checked against known_hosts before anything is sent.
  */
-export function sshTransport(route: RouteConfig, environment: Environment, operator: Operator): Transport {
+export function sshTransport(
+	route: RouteConfig,
+	environment: Environment,
+	operator: Operator,
+	keepaliveMs = KEEPALIVE_MS,
+): Transport {
 	const label = `ssh ${route.ssh}`;
 	let connection: Promise<Outcome<Client>> | null = null;
 	let live: Client | null = null;
@@ -73,7 +78,7 @@ export function sshTransport(route: RouteConfig, environment: Environment, opera
 				username: settings.user,
 				authHandler: authMethods(settings, keys) as never,
 				readyTimeout: limitMs,
-				keepaliveInterval: KEEPALIVE_MS,
+				keepaliveInterval: keepaliveMs,
 				keepaliveCountMax: KEEPALIVE_MISSES,
 				...(types.length > 0 && {
 					algorithms: {serverHostKey: {prepend: hostKeyAlgorithms(types), append: [], remove: []} as never},
@@ -168,7 +173,8 @@ function openChannel(
 	});
 }
 
-function toChannel(stream: ClientChannel, onClosed: () => void): Channel {
+/** A session's events as a channel: an end without an exit message is `lost`, whatever else was said. */
+export function toChannel(stream: ClientChannel, onClosed: () => void): Channel {
 	const ended = new Promise<ChannelEnd>(resolve => {
 		let end: ChannelEnd | null = null;
 		stream.on('exit', (code: number | null, signal?: string) => {

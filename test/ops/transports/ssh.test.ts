@@ -1,7 +1,12 @@
+import {readFileSync} from 'node:fs';
 import {createServer} from 'node:net';
-import {afterEach, expect, test} from 'vitest';
+import {join} from 'node:path';
+import {PassThrough} from 'node:stream';
+import type {ClientChannel} from 'ssh2';
+import {afterEach, describe, expect, test} from 'vitest';
+import {judge} from '../../../src/ops/act.ts';
 import {type Lane, openLane} from '../../../src/ops/transports/lane.ts';
-import {readError, sshTransport} from '../../../src/ops/transports/ssh.ts';
+import {readError, sshTransport, toChannel} from '../../../src/ops/transports/ssh.ts';
 import {SYSTEM_ENVIRONMENT, type Transport} from '../../../src/ops/transports/transport.ts';
 import {OPERATOR, startSshServer, type TestServer} from '../../support/ssh-server.ts';
 
@@ -152,4 +157,76 @@ test.each([
 	],
 ])('the words of an error say how far the way was open: %o', (error, failure) => {
 	expect(readError(Object.assign(new Error(error.message), error))).toMatchObject(failure);
+});
+
+/** Case: endings that look alike to careless callers; the arguments are as the client gives them. */
+describe('an ending as the client tells it', () => {
+	type Ending = {exit: unknown[] | null; close: unknown[]; stdout?: string; stderr?: string};
+	const endings: Record<string, Ending> = JSON.parse(
+		readFileSync(join(import.meta.dirname, '../../fixtures/ssh/ended-without-status.json'), 'utf8'),
+	);
+	const replay = async (name: string) => {
+		const {exit, close} = endings[name] as Ending;
+		const stream = Object.assign(new PassThrough(), {stderr: new PassThrough(), close() {}});
+		const channel = toChannel(stream as unknown as ClientChannel, () => {});
+		if (exit) stream.emit('exit', ...exit);
+		stream.emit('close', ...close);
+		return channel.ended;
+	};
+
+	test.each([
+		['a', {kind: 'exit', code: 0}],
+		['b', {kind: 'exit', code: 3}],
+		['c', {kind: 'signal', signal: 'SIGKILL'}],
+		['d', {kind: 'lost', detail: 'no exit status came'}],
+		['e', {kind: 'exit', code: 137}],
+		['f', {kind: 'exit', code: 255}],
+		['g', {kind: 'exit', code: 124}],
+	])('%s', async (name, end) => {
+		expect(await replay(name)).toEqual(end);
+	});
+
+	test.each([
+		[0, '', {kind: 'ok', text: ''}],
+		[3, 'no', {kind: 'failed', words: 'exit 3: no', text: 'no'}],
+		[137, '', {kind: 'failed', words: 'exit 137 (killed; often out of memory: see the kernel log)', text: ''}],
+		[
+			255,
+			'Connection timed out',
+			{
+				kind: 'failed',
+				words: 'exit 255: Connection timed out (or the inner hop failed, not the command: look before repeating)',
+				text: 'Connection timed out',
+			},
+		],
+		[124, '', {kind: 'failed', words: 'exit 124 (its own time limit was reached)', text: ''}],
+	])('status %i in words', (status, stderr, result) => {
+		expect(judge({ok: true, value: {status, stdout: '', stderr, bytes: Buffer.alloc(0)}})).toEqual(result);
+	});
+
+	test('a lost connection is unknown, and a channel that never opened is not', () => {
+		expect(judge({ok: false, failure: {kind: 'lost', detail: 'no exit status came'}})).toMatchObject({kind: 'unknown'});
+		expect(judge({ok: false, failure: {kind: 'timeout', afterMs: 1_000}})).toMatchObject({kind: 'unknown'});
+		expect(judge({ok: false, failure: {kind: 'unreachable', phase: 'refused', detail: 'x'}})).toMatchObject({
+			kind: 'failed',
+		});
+	});
+});
+
+/** Case: the far machine froze with the connection up; without keepalive nothing is ever heard again. */
+test('three keepalives without an answer end a frozen connection, and the next request makes a new one', async () => {
+	const server = await startSshServer();
+	servers.push(server);
+	const transport = sshTransport(server.route, SYSTEM_ENVIRONMENT, OPERATOR, 200);
+	transports.push(transport);
+	const lane = openLane(transport);
+	lanes.push(lane);
+	expect(await lane.request('echo well', LIMITS)).toMatchObject({ok: true});
+	server.pause();
+	const outcome = await lane.request('echo x', LIMITS);
+	expect(!outcome.ok && outcome.failure.kind).toBe('lost');
+	server.resume();
+	const second = openLane(transport);
+	lanes.push(second);
+	expect(await second.request('echo again', LIMITS)).toMatchObject({ok: true});
 });
