@@ -2,6 +2,7 @@ import {type ChildProcess, spawn, spawnSync} from 'node:child_process';
 import {mkdtempSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
+import {heapGrowth, heapOptions} from './heap.ts';
 import {type Figures, measure, sleep, type Watched, watch} from './watched.ts';
 
 const PROGRAM = join(import.meta.dirname, 'relight.js');
@@ -13,7 +14,7 @@ const MANY = 5_000;
  * The console as a monitor, beside the monitors a user would pick instead, on the same machine in the same run: 140×45,
  * one look a second or two, the real process table, eight simulated cards. CPU is the program with all it starts.
  */
-export async function monitor(argv: readonly string[]): Promise<void> {
+export async function monitor(): Promise<void> {
 	const folder = mkdtempSync(join(tmpdir(), 'relight-bench-'));
 	const box = await startBox();
 	const env = {XDG_STATE_HOME: folder, HOME: folder};
@@ -37,7 +38,19 @@ export async function monitor(argv: readonly string[]): Promise<void> {
 		await keys('key to paint, ms', live);
 		live.end();
 		for (const peer of peers) await reportPeer(peer, folder, own);
-		if (argv.includes('--frozen')) await frozen(env);
+		await frozen(env);
+		const heap = heapOptions(folder);
+		const soaked = await watch(
+			process.execPath,
+			['--expose-gc', ...heap.options.split(' '), PROGRAM, '--config', config],
+			/relight/,
+			env,
+		);
+		const {before, after, frames} = await heapGrowth(soaked, heap.read);
+		soaked.end();
+		say(
+			`heap after ${frames} frames: ${(before / 1e6).toFixed(1)} -> ${(after / 1e6).toFixed(1)} MB   growth must be under 2 MB, aim 0`,
+		);
 		for (let made = count(); made < MANY; made++) sleepers.push(spawn('sleep', ['600'], {stdio: 'ignore'}));
 		const busy = await console_();
 		const many = await report(
