@@ -8,7 +8,7 @@ const seenWidths = new Map();
 const cellsOf = text => {
 	let cells = seenWidths.get(text);
 	if (cells === undefined) {
-		if (seenWidths.size >= 4096) seenWidths.clear();
+		if (seenWidths.size >= 1024) seenWidths.clear();
 		cells = stringWidth(text);
 		seenWidths.set(text, cells);
 	}
@@ -66,7 +66,7 @@ export const inkOutput = {
 export default function widestLine(string) {
 	const known = seen.get(string);
 	if (known !== undefined) return known;
-	if (seen.size >= 4096) seen.clear();
+	if (seen.size >= 1024) seen.clear();
 	const width = measured(string);
 	seen.set(string, width);
 	return width;
