@@ -1,12 +1,12 @@
-import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
 import {PROBES} from '../src/ops/probes/catalogue.ts';
 import type {Target} from '../src/ops/target.ts';
 import {hostOf} from '../src/ops/transports/routes.ts';
 import type {Operator} from '../src/ops/transports/ssh-settings.ts';
 import {createEngine, type Engine} from '../src/state/engine.ts';
-import {noJournal, openJournal} from '../src/state/journal.ts';
+import {type Journal, noJournal, openJournal} from '../src/state/journal.ts';
 import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
+import {UsageError} from './configuration.ts';
 
 export type Composition = {readonly store: ConsoleStore; readonly engine: Engine};
 
@@ -27,10 +27,7 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const clock = Date.now;
 	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
 	const store = createConsoleStore(initialState(target, {mode, operator: operator.user, readOnly, ownPid}, clock()));
-	if (journalDirectory) mkdirSync(journalDirectory, {recursive: true, mode: 0o700});
-	const journal = journalDirectory
-		? await openJournal(join(journalDirectory, 'journal'), target.name, operator.user, clock)
-		: noJournal;
+	const journal = journalDirectory ? await journalIn(journalDirectory, target.name, operator.user) : noJournal;
 	const engine = createEngine({
 		store,
 		probes: PROBES,
@@ -41,4 +38,15 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		...(options.visiblePids && {visiblePids: options.visiblePids}),
 	});
 	return {store, engine};
+}
+
+/** Without a journal nothing may be done, so a place that cannot hold one is wrong use, told before anything starts. */
+async function journalIn(directory: string, host: string, user: string): Promise<Journal> {
+	try {
+		return await openJournal(join(directory, 'journal'), host, user, Date.now);
+	} catch (error) {
+		throw new UsageError(
+			`relight: no journal can be kept in ${directory} (${(error as Error).message}): set XDG_STATE_HOME to a local disk`,
+		);
+	}
 }

@@ -190,6 +190,32 @@ test('a wrong configuration: file, line, key, exit 64', () => {
 	});
 });
 
+test('a configuration that changes under the console is taken over; a wrong one changes nothing and says so', async () => {
+	const file = join(folder, 'changing.yaml');
+	const write = (expect: string) =>
+		writeFileSync(file, `hosts:\n  here:\n    routes:\n      - local: true\n    expect:\n      ${expect}\n`);
+	write('mounts: {}');
+	const screen = openScreen(['--config', file], {env});
+	await screen.see('via local');
+	write('gpus: many');
+	await screen.see('changing.yaml:6: hosts.here.expect.gpus');
+	write('mounts: {/nowhere/at/all: {}}');
+	await screen.see('/nowhere/at/all is not mounted', 20_000);
+	expect(screen.text()).not.toContain('CONFIG');
+	await screen.press('q');
+	expect((await screen.exited).exitCode).toBe(0);
+});
+
+test('where no journal can be kept nothing is started: one sentence', () => {
+	const {status, stderr} = spawnSync(process.execPath, [PROGRAM, 'run', 'stop-service', '--yes', '--config', config], {
+		env: {...process.env, XDG_STATE_HOME: '/etc/hostname'},
+	});
+	expect(status).toBe(64);
+	expect(stderr.toString()).toMatch(
+		/^relight: no journal can be kept in \/etc\/hostname\/relight \(ENOTDIR.*\): set XDG_STATE_HOME to a local disk\n$/,
+	);
+});
+
 test('status of the box over the hypervisor: critical, and every reading with its state', () => {
 	const {status, stdout} = spawnSync(process.execPath, [PROGRAM, 'status', '--config', config, '--json'], {
 		env: {...process.env, ...env},
