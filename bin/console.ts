@@ -1,4 +1,4 @@
-import {join} from 'node:path';
+import {basename, join} from 'node:path';
 import {readConfig, showTrouble} from '../src/ops/config/config.ts';
 import {watchFile} from '../src/ops/config/watch.ts';
 import type {Box} from '../src/ops/drill/box.ts';
@@ -8,7 +8,7 @@ import {readByChild} from '../src/ops/transports/ssh-settings.ts';
 import {createDispatch} from '../src/state/dispatch.ts';
 import type {ConsoleStore} from '../src/state/store.ts';
 import {openTerminal, startConsole} from '../src/ui/start.tsx';
-import {compose} from './compose.ts';
+import {type Composition, compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
 import type {Options} from './relight.ts';
@@ -63,17 +63,18 @@ type Live = {
 
 async function live({configFile, ...options}: Live): Promise<number> {
 	const terminal = openTerminal();
-	const {store, engine} = await compose({
+	const composition = await compose({
 		...options,
 		operator: operatorOf(process.env),
 		mayPublish: () => !terminal.busy(),
-		visiblePids: () => visiblePids(store),
+		visiblePids: () => visiblePids(composition.store),
 	});
+	const {store, engine} = composition;
 	const dispatch = createDispatch({store, engine, clock: Date.now, screen: terminal});
 	const ending = startConsole({store, dispatch, terminal});
 	// After the first frame: what looks need is loaded only then.
 	setImmediate(() => engine.start());
-	const unwatch = configFile ? await watchFile(configFile, () => void reload(configFile, store)) : null;
+	const unwatch = configFile ? await watchFile(configFile, () => void reload(configFile, composition)) : null;
 	const code = await ending;
 	await Promise.race([
 		Promise.all([unwatch?.(), engine.stop()]),
@@ -90,17 +91,24 @@ function visiblePids(store: ConsoleStore): readonly number[] {
 	return selected >= 0 ? processes.slice(Math.max(0, selected - 20), selected + 20).map(process => process.pid) : [];
 }
 
-/** A file that is wrong changes nothing: the old configuration stays in force, and the header says so. */
-async function reload(file: string, store: ConsoleStore): Promise<void> {
+/** A file that is wrong changes nothing: the old configuration stays in force, and header and timeline say so. */
+async function reload(file: string, {store, engine}: Composition): Promise<void> {
 	const text = await readByChild(['cat', file], 2_000);
 	const {target, session} = store.getState();
-	const trouble = (words: string | null) => store.setState({session: {...session, configTrouble: words}});
-	if (text === null) return trouble(`${file}: cannot be read; the old configuration stays`);
+	const trouble = (words: string) => {
+		const short = words.replace(file, basename(file));
+		if (short !== session.configTrouble) {
+			engine.note({kind: 'session', level: 'warning', words: `the old configuration stays: ${words}`, command: null});
+		}
+		store.setState({session: {...session, configTrouble: short}});
+	};
+	if (text === null) return trouble(`${file}: cannot be read`);
 	const result = readConfig(text.toString(), file);
 	if (!result.ok) return trouble(result.troubles.map(showTrouble)[0] ?? 'wrong');
 	const next = result.targets.find(each => each.name === target.name);
-	if (!next) return trouble(`${file}: no host ${target.name} any more; the old configuration stays`);
-	if (JSON.stringify(next.routes) !== JSON.stringify(target.routes))
+	if (!next) return trouble(`${file}: no host ${target.name} any more`);
+	if (JSON.stringify(next.routes) !== JSON.stringify(target.routes)) {
 		return trouble(`${file}: the routes changed; restart to use them`);
+	}
 	store.setState({target: next, session: {...session, configTrouble: null}});
 }

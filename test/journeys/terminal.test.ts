@@ -198,10 +198,10 @@ test('a configuration that changes under the console is taken over; a wrong one 
 	const screen = openScreen(['--config', file], {env});
 	await screen.see('via local');
 	write('gpus: many');
-	await screen.see('changing.yaml:6: hosts.here.expect.gpus');
+	await screen.see('CONFIG: changing.yaml:6: hosts.here.expect.gpus');
 	write('mounts: {/nowhere/at/all: {}}');
 	await screen.see('/nowhere/at/all is not mounted', 20_000);
-	expect(screen.text()).not.toContain('CONFIG');
+	expect(screen.text()).not.toContain('CONFIG:');
 	await screen.press('q');
 	expect((await screen.exited).exitCode).toBe(0);
 });

@@ -2,6 +2,7 @@ import {type AlertsModel, type HeaderModel, selectAlerts, selectHeader} from '..
 import {age, clock, duration} from '../format.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {type Place, Region} from '../parts/region.tsx';
+import {clean, truncate} from '../safe.ts';
 import {fitRow, type Row, rowWidth, type Span, span} from '../theme.ts';
 
 export function Header({place}: {readonly place: Place}) {
@@ -42,7 +43,9 @@ export function headerRow(model: HeaderModel, alerts: AlertsModel, width: number
 				]
 			: []),
 		...(model.running ? [{keep: 5, row: [span('  runs ', 'accent'), span(model.running)]}] : []),
-		...(model.configTrouble ? [{keep: 7, row: [span(`  CONFIG: ${model.configTrouble}`, 'warn')]}] : []),
+		...(model.configTrouble
+			? [{keep: 7, row: [span(`  CONFIG: ${truncate(clean(model.configTrouble), 60)}`, 'warn')]}]
+			: []),
 		...(model.recording === 'ok' ? [{keep: 8, row: [span('  rec', 'dim')]}] : []),
 	];
 	const tone = model.ageMs === null || model.ageMs > 30_000 ? 'bad' : model.ageMs > 10_000 ? 'warn' : 'plain';
