@@ -1,6 +1,7 @@
 import {monitor} from './bench/monitor.ts';
+import {verify} from './bench/verify.ts';
 
-const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor};
+const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor, verify};
 
 const [name = 'monitor', ...argv] = process.argv.slice(2);
 const suite = SUITES[name];

@@ -9,6 +9,10 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   relight status [HOST] [--json]       one look at everything
   relight run OPERATION [HOST]         one operation without the console: --dry-run shows, --yes does
   relight extract --config FILE        the resumable extractor (on the GPU box)
+    --adopt        take over a tree without a manifest, after a look at every file
+    --break-lock   take over the lock of a writer that is gone
+  relight verify PATH…                 whether trees or files of stored states are whole
+  relight hook VERB [HOST]             the dump of hidden states: status, install, print-flags
   relight config                       what the configuration says, or what is wrong with it
   relight keys                         the keys of the console
 
@@ -17,6 +21,11 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   --unattended     drill: the whole recovery without a screen      --seed N   drill: another box
   --box            drill: keep a box standing for other commands, and say how to reach it
   --on ARGUMENT    run: what to act on (a unit name)               --json     machine-readable, on stdout alone
+  --level LEVEL    verify: stat, structure (if not said), crc, values   --hidden N   verify: width of a state
+  --dataset FILE   verify: the samples, for token counts and ids        --norm FILE  verify: weight of the last norm
+  --quarantine     verify: moves suspects into PATH/quarantine, with a note
+  --to DIRECTORY   hook: where on the host relight_hs.py lies, instead of dump.dir
+  --staged         hook print-flags: final files beside the output, instead of raw states in dump.dir
   --help  --version
 
 Exit: 0 healthy, done · 1 warning · 2 critical, failed · 3 unknown, unreachable · 4 refused · 64 usage · 130 interrupted
@@ -30,8 +39,17 @@ const OPTIONS = {
 	on: {type: 'string'},
 	json: {type: 'boolean'},
 	box: {type: 'boolean'},
+	level: {type: 'string'},
+	dataset: {type: 'string'},
+	hidden: {type: 'string'},
+	norm: {type: 'string'},
+	quarantine: {type: 'boolean'},
+	to: {type: 'string'},
+	staged: {type: 'boolean'},
 	'dry-run': {type: 'boolean'},
 	yes: {type: 'boolean'},
+	adopt: {type: 'boolean'},
+	'break-lock': {type: 'boolean'},
 	help: {type: 'boolean', short: 'h'},
 	version: {type: 'boolean'},
 } as const;
@@ -57,6 +75,10 @@ async function main(argv: readonly string[]): Promise<number> {
 			return (await import('./run.ts')).run(rest, values);
 		case 'extract':
 			return (await import('./extract.ts')).runExtract(values);
+		case 'verify':
+			return (await import('./verify.ts')).runVerify(rest, values);
+		case 'hook':
+			return (await import('./hook.ts')).hook(rest, values);
 		case 'config':
 			return (await import('./config.ts')).config(values);
 		case 'keys':

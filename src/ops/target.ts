@@ -66,6 +66,10 @@ export type ExtractionConfig = {
 	readonly maxTokens: number;
 	readonly overlength: 'truncate' | 'filter';
 	readonly concurrency: number;
+	/** Stored samples that are extracted again and compared before the first new one; 3 when not set. */
+	readonly continuity?: number | undefined;
+	/** So much stays free on the output's disk; when not set, room for some samples. */
+	readonly keepFreeBytes?: number | undefined;
 	/** The run's own progress file, written by `relight extract` beside the output. */
 	readonly progress: string;
 	/** External script instead of the built-in extractor. */

@@ -109,7 +109,7 @@ function serverOf({phaseLimit, ...server}: NonNullable<ConfigFile['server']>): S
 }
 
 function extractionOf(extraction: NonNullable<ConfigFile['extraction']>): ExtractionConfig {
-	const {expect, script, confirm, ...rest} = extraction;
+	const {expect, script, confirm, keepFree, ...rest} = extraction;
 	const beside = rest.output.replace(/\/[^/]*\/?$/, '');
 	return {
 		...rest,
@@ -120,6 +120,7 @@ function extractionOf(extraction: NonNullable<ConfigFile['extraction']>): Extrac
 		program: rest.program ?? ['relight'],
 		config: rest.config ?? null,
 		confirmMs: confirm * 1_000,
+		keepFreeBytes: keepFree,
 		script: script ? {...script, sha256: script.sha256?.toLowerCase() ?? null} : null,
 	};
 }

@@ -106,6 +106,8 @@ const extraction = z.strictObject({
 	maxTokens: z.int().positive().default(8_192),
 	overlength: z.enum(['truncate', 'filter']).default('truncate'),
 	concurrency: z.int().min(1).max(64).default(1),
+	continuity: z.int().nonnegative().optional(),
+	keepFree: quantity.optional(),
 	progress: absolute.optional(),
 	log: absolute.optional(),
 	program: argv.optional(),

@@ -1,40 +1,81 @@
 import {Agent, request} from 'node:http';
 import type {ServerConfig} from '../target.ts';
+import type {ServerIdentity} from './manifest.ts';
 
 export type Generated = {readonly id: string; readonly promptTokens: number; readonly cachedTokens: number};
 
-/** Nobody answers, or not yet: wait and ask again, the sample is not to blame. */
-export class ServerAway extends Error {}
+/**
+ * Nobody answers, or not yet: wait and ask again. `blame`: the request was out when the server went, so that the sample
+ * may be why.
+ */
+export class ServerAway extends Error {
+	constructor(
+		message: string,
+		readonly blame: boolean,
+		readonly hung = false,
+	) {
+		super(message);
+	}
+}
 /** The server refuses this request; repeating it changes nothing. */
 export class Refused extends Error {}
+/** The run was told to stop, and did not wait for this answer any longer. */
+export class Abandoned extends Error {}
 
-/** A prefill of one long sample on a busy server. */
-const GENERATE_LIMIT_MS = 300_000;
-const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTFOUND', 'EHOSTUNREACH']);
+const AWAY = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH']);
+const CUT = new Set(['ECONNRESET', 'EPIPE']);
+const LOOK_LIMIT_MS = 10_000;
+
+class NoAnswer extends Error {}
+
+type Answer = {readonly status: number; readonly text: string};
 
 /** What the extractor asks of the model server, on this host's loopback. */
 export class Client {
-	private readonly agent = new Agent({keepAlive: true});
+	/** A connection each: on a kept one, a cut could not tell a dead server from an idle close. */
+	private readonly agent = new Agent();
 
-	constructor(private readonly server: Pick<ServerConfig, 'port'>) {}
+	constructor(
+		private readonly server: Pick<ServerConfig, 'port'>,
+		/** A prefill of one long sample on a busy server. */
+		private readonly answerLimitMs = 300_000,
+	) {}
 
-	/** Whether the HTTP side is up. Asks nothing of the model: a health probe would run it, and dump. */
-	async up(): Promise<boolean> {
-		try {
-			const {status} = await this.ask('GET', '/model_info', null, 5_000);
-			return (
-				status === 200 || (status === 404 && (await this.ask('GET', '/get_model_info', null, 5_000)).status === 200)
-			);
-		} catch {
-			return false;
-		}
+	/**
+	 * Whether the server is up. Asks nothing of the model: a health probe would run it, and dump. After a hang the question
+	 * goes through the scheduler, which the static answers of a hung server do not.
+	 */
+	async up(afterHang: boolean): Promise<boolean> {
+		const paths = ['/model_info', '/get_model_info'];
+		return (await this.first(afterHang ? ['/server_info', '/get_server_info', ...paths] : paths)) !== null;
 	}
 
-	/** One prefill of these ids and one new token. Rejects with ServerAway, Refused, or an Error worth a retry. */
-	async generate(rid: string, inputIds: readonly number[]): Promise<Generated> {
+	/** Who the server says it is, as far as it says, and what its hook is told to make, if it has the hook. */
+	async identity(): Promise<ServerIdentity & {readonly dumps: 'counted' | 'named' | 'staged' | 'nameless'}> {
+		const server = (await this.first(['/server_info', '/get_server_info'])) ?? {};
+		const model = (await this.first(['/model_info', '/get_model_info'])) ?? {};
+		const word = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+		return {
+			modelPath: word(server.model_path) ?? word(model.model_path),
+			version: word(server.version),
+			dumps: dumpsOf(JSON.stringify(server.forward_hooks ?? '')),
+		};
+	}
+
+	/** One prefill of these ids and one new token. Rejects with ServerAway, Refused, Abandoned, or an Error worth a retry. */
+	async generate(rid: string, inputIds: readonly number[], abandon: AbortSignal): Promise<Generated> {
 		const body = {input_ids: inputIds, sampling_params: {max_new_tokens: 1, temperature: 0}, rid, stream: false};
-		const {status, text} = await this.ask('POST', '/generate', JSON.stringify(body), GENERATE_LIMIT_MS);
-		if (status === 503) throw new ServerAway('the server is starting or draining');
+		let answer: Answer;
+		try {
+			answer = await this.ask('POST', '/generate', {body, limitMs: this.answerLimitMs, signal: abandon});
+		} catch (error) {
+			if (!(error instanceof NoAnswer) && !(error instanceof Abandoned)) throw error;
+			await this.ask('POST', '/abort_request', {body: {rid}, limitMs: 1_000}).catch(() => {});
+			if (error instanceof Abandoned) throw error;
+			throw new ServerAway(`the server hangs: ${error.message}`, true, true);
+		}
+		const {status, text} = answer;
+		if (status === 503) throw new ServerAway('the server is starting or draining', false);
 		if (status === 400) throw new Refused(`HTTP 400: ${text.slice(0, 300)}`);
 		if (status !== 200) throw new Error(`HTTP ${status}: ${text.slice(0, 300)}`);
 		const meta: {id?: string; prompt_tokens?: number; cached_tokens?: number} = JSON.parse(text).meta_info ?? {};
@@ -45,15 +86,27 @@ export class Client {
 		this.agent.destroy();
 	}
 
+	/** The first of these that exists, as an object; null when the server does not answer. */
+	private async first(paths: readonly string[]): Promise<Record<string, unknown> | null> {
+		try {
+			for (const path of paths) {
+				const {status, text} = await this.ask('GET', path, {limitMs: Math.min(LOOK_LIMIT_MS, this.answerLimitMs)});
+				if (status === 200) return Object(JSON.parse(text || '{}'));
+				if (status !== 404) return null;
+			}
+		} catch {}
+		return null;
+	}
+
 	private ask(
 		method: string,
 		path: string,
-		body: string | null,
-		limitMs: number,
-	): Promise<{status: number; text: string}> {
+		{body, limitMs, signal}: {body?: object; limitMs: number; signal?: AbortSignal},
+	): Promise<Answer> {
 		return new Promise((resolve, reject) => {
+			const text = body === undefined ? undefined : JSON.stringify(body);
 			const headers =
-				body === null ? {} : {'content-type': 'application/json', 'content-length': Buffer.byteLength(body)};
+				text === undefined ? {} : {'content-type': 'application/json', 'content-length': Buffer.byteLength(text)};
 			const asked = request(
 				{host: '127.0.0.1', port: this.server.port, method, path, headers, agent: this.agent},
 				answer => {
@@ -65,13 +118,27 @@ export class Client {
 					answer.on('error', fail);
 				},
 			);
-			const limit = setTimeout(() => asked.destroy(new Error(`no answer in ${limitMs / 1_000} s`)), limitMs);
-			asked.on('close', () => clearTimeout(limit));
+			const abandoned = (): void => void asked.destroy(new Abandoned('stopped as asked'));
+			if (signal?.aborted) abandoned();
+			signal?.addEventListener('abort', abandoned, {once: true});
+			const limit = setTimeout(() => asked.destroy(new NoAnswer(`no answer in ${limitMs / 1_000} s`)), limitMs);
+			asked.on('close', () => {
+				clearTimeout(limit);
+				signal?.removeEventListener('abort', abandoned);
+			});
 			asked.on('error', fail);
-			asked.end(body ?? undefined);
+			asked.end(text);
 			function fail(error: NodeJS.ErrnoException): void {
-				reject(AWAY.has(error.code ?? '') ? new ServerAway(error.message) : error);
+				const code = error.code ?? '';
+				if (AWAY.has(code)) reject(new ServerAway(error.message, false));
+				else if (CUT.has(code)) reject(new ServerAway(error.message, true));
+				else reject(error);
 			}
 		});
 	}
+}
+
+function dumpsOf(hooks: string): 'counted' | 'named' | 'staged' | 'nameless' {
+	if (!hooks.includes('relight_hs')) return 'counted';
+	return hooks.includes('staging') ? 'staged' : hooks.includes('nameless') ? 'nameless' : 'named';
 }

@@ -1,113 +1,85 @@
-import {
-	closeSync,
-	existsSync,
-	fdatasyncSync,
-	fsyncSync,
-	mkdirSync,
-	openSync,
-	readdirSync,
-	renameSync,
-	writeFileSync,
-	writeSync,
-	writevSync,
-} from 'node:fs';
+import {existsSync, readdirSync, writeFileSync} from 'node:fs';
 import {basename, dirname} from 'node:path';
+import {type FileMark, type FilePort, isFull, writeAll} from './file-port.ts';
 
 /**
  * Puts a file in place so that no moment of it looks finished when it is not: temporary in the same directory, all bytes,
- * fsync, rename, fsync of the directory. Throws what the file system says; the temporary then stays, under its own name.
+ * fsync, rename, fsync of the directory. Throws what the file system says; the temporary then stays under its own name,
+ * except on a full disk, which needs its room back.
  */
-export function commitFile(path: string, pieces: readonly Buffer[]): number {
+export function commitFile(files: FilePort, path: string, pieces: readonly Buffer[]): FileMark {
 	const directory = dirname(path);
-	makeDirectory(directory);
+	makeDirectory(files, directory);
 	const temporary = `${directory}/.${basename(path)}.${process.pid}.tmp`;
-	const fd = openSync(temporary, 'wx', 0o644);
-	let bytes = 0;
-	try {
-		bytes = writeAll(fd, pieces);
-		fsyncSync(fd);
-	} finally {
-		closeSync(fd);
-	}
-	renameSync(temporary, path);
-	syncDirectory(directory);
-	return bytes;
+	const mark = write(files, temporary, pieces);
+	files.rename(temporary, path);
+	files.syncDirectory(directory);
+	return mark;
 }
 
-function writeAll(fd: number, pieces: readonly Buffer[]): number {
+function write(files: FilePort, path: string, pieces: readonly Buffer[]): FileMark {
 	const total = pieces.reduce((sum, piece) => sum + piece.length, 0);
-	let written = writevSync(fd, [...pieces]);
-	if (written === total) return total;
-	// A short write: go on where it stopped.
-	let skip = written;
-	for (const piece of pieces) {
-		if (skip >= piece.length) {
-			skip -= piece.length;
-			continue;
-		}
-		for (let at = skip; at < piece.length; ) {
-			const got = writeSync(fd, piece, at, piece.length - at);
-			at += got;
-			written += got;
-		}
-		skip = 0;
-	}
-	return written;
-}
-
-function makeDirectory(directory: string): void {
-	if (existsSync(directory)) return;
-	mkdirSync(directory, {recursive: true});
-	syncDirectory(dirname(directory));
-}
-
-function syncDirectory(directory: string): void {
-	const fd = openSync(directory, 'r');
+	const fd = files.create(path);
+	let open = true;
 	try {
-		fsyncSync(fd);
-	} finally {
-		closeSync(fd);
+		writeAll(files, fd, pieces);
+		files.sync(fd);
+		const mark = files.mark(fd);
+		open = false;
+		files.close(fd);
+		if (mark.bytes !== total) throw new Error(`${path}: ${mark.bytes} bytes arrived of ${total}`);
+		return mark;
+	} catch (error) {
+		if (open) closeQuietly(files, fd);
+		if (isFull(error)) files.remove(path);
+		throw error;
 	}
 }
 
-/** Append-only record of what was stored; a line is on the disk before `add` returns. A torn last line is to be ignored. */
-export class Journal {
-	private readonly fd: number;
+/** The first error is the one to tell. */
+function closeQuietly(files: FilePort, fd: number): void {
+	try {
+		files.close(fd);
+	} catch {}
+}
 
-	constructor(path: string) {
-		this.fd = openSync(path, 'a', 0o644);
-	}
-
-	add(entry: Readonly<Record<string, unknown>>): void {
-		writeSync(this.fd, `${JSON.stringify(entry)}\n`);
-		fdatasyncSync(this.fd);
-	}
-
-	close(): void {
-		closeSync(this.fd);
-	}
+export function makeDirectory(files: FilePort, directory: string): void {
+	if (files.exists(directory)) return;
+	files.makeDirectory(directory);
+	files.syncDirectory(dirname(directory));
 }
 
 /** Moves a suspect aside with a note beside it. Nothing is deleted; the new name is none that a reader of data takes up. */
-export function quarantine(output: string, path: string, reason: string): string {
+export function quarantine(files: FilePort, output: string, path: string, reason: string): string {
 	const directory = `${output}/quarantine`;
-	makeDirectory(directory);
+	makeDirectory(files, directory);
 	const base = `${directory}/${basename(path).replace(/^\./, '')}.${Date.now()}`;
 	let place = `${base}.bad`;
 	for (let turn = 1; existsSync(place); turn++) place = `${base}-${turn}.bad`;
 	writeFileSync(`${place}.note.json`, `${JSON.stringify({from: path, reason, at: new Date().toISOString()})}\n`);
-	renameSync(path, place);
+	files.rename(path, place);
+	// Else it could be back after a power cut, with a journal that knows nothing against it.
+	for (const each of [dirname(path), directory]) files.syncDirectory(each);
 	return place;
 }
 
 /** Temporaries that dead writers left in the group directories. Only to be asked under the lock. */
 export function leftTemporaries(output: string): string[] {
+	return inGroups(output, /^\.data_\d+\..*\.tmp$/);
+}
+
+/** Sample files by name, whatever they are worth. */
+export function sampleFiles(output: string): {index: number; path: string}[] {
+	return inGroups(output, /^data_\d+\.pt$/).map(path => ({index: Number(/data_(\d+)\.pt$/.exec(path)?.[1]), path}));
+}
+
+function inGroups(output: string, name: RegExp): string[] {
 	if (!existsSync(output)) return [];
 	return readdirSync(output, {withFileTypes: true})
 		.filter(entry => entry.isDirectory() && entry.name.startsWith('rows_'))
 		.flatMap(entry =>
 			readdirSync(`${output}/${entry.name}`)
-				.filter(name => /^\.data_\d+\..*\.tmp$/.test(name))
-				.map(name => `${output}/${entry.name}/${name}`),
+				.filter(each => name.test(each))
+				.map(each => `${output}/${entry.name}/${each}`),
 		);
 }

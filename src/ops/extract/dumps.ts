@@ -1,4 +1,4 @@
-import {readdirSync, rmSync, statSync} from 'node:fs';
+import {mkdirSync, readdirSync, rmSync, statSync} from 'node:fs';
 import {setTimeout as sleep} from 'node:timers/promises';
 import {readBareTensor} from '../tensor/torch-reader.ts';
 
@@ -6,66 +6,84 @@ import {readBareTensor} from '../tensor/torch-reader.ts';
 export const STATE_FILES = ['aux_0.pt', 'aux_1.pt', 'aux_2.pt', 'final.pt'] as const;
 const MARK = 'done';
 
-/** What was in the dump directory before a request: complete requests by name and age. */
-export type DumpsBefore = ReadonlyMap<string, number>;
-
 /** Where dumps appear, and how long after the answer one may take to be complete. */
 export type DumpPlace = {readonly dir: string; readonly limitMs: number};
 
-export type Dump = {readonly path: string; readonly states: readonly Buffer[]};
+/** `layers`: which they are, where the dump says so. */
+export type Dump = {readonly path: string; readonly states: readonly Buffer[]; readonly layers: string | null};
 
-export function dumpsNow(directory: string): Map<string, number> {
-	const found = new Map<string, number>();
-	for (const name of readdirSync(directory)) {
-		if (!name.startsWith('req_')) continue;
-		const finished = markedAt(`${directory}/${name}`);
-		if (finished !== null) found.set(name, finished);
-	}
-	return found;
+/** What a dump has to be to be ours. */
+export type Wanted = {
+	readonly rid: string;
+	readonly rows: number;
+	readonly idsHash: string;
+	readonly hiddenSize: number;
+};
+
+/** Looks at the directory before a request; what it gives finds that request's dump afterwards. */
+export type DumpSource = {
+	/** Dumps carry the request's own name, so that several may be under way at once. */
+	readonly named: boolean;
+	expect(wanted: Wanted): () => Promise<Dump>;
+};
+
+/**
+ * The source patch counts its requests and knows no names, and health probes and warm-up dump too. Ours is the one that
+ * is new and has as many rows as the request had tokens: so nothing else of ours may be in flight, two candidates are
+ * refused rather than guessed between, and one that is still being written is waited for before the choice.
+ */
+export const countedDumps = (place: DumpPlace): DumpSource => ({
+	named: false,
+	expect(wanted) {
+		// The patch makes its own directory below this one: that it vanished is no reason to stop.
+		mkdirSync(place.dir, {recursive: true});
+		const before = dumpsNow(place.dir);
+		return () => findCounted(place, before, wanted);
+	},
+});
+
+/** Request directories, with the time of the mark for those that are complete. */
+function dumpsNow(directory: string): Map<string, number | null> {
+	const names = readdirSync(directory).filter(name => name.startsWith('req_'));
+	return new Map(names.map(name => [name, markedAt(`${directory}/${name}/${MARK}`)]));
 }
 
 function markedAt(path: string): number | null {
-	try {
-		return statSync(`${path}/${MARK}`).mtimeMs;
-	} catch {
-		return null;
-	}
+	return statSync(path, {throwIfNoEntry: false})?.mtimeMs ?? null;
 }
 
-/**
- * The dump that one request left: new since `before`, complete, with as many rows as the request had tokens. The patch
- * counts its requests and knows no names, and health probes and warm-up dump too: so nothing else of ours may be in
- * flight, and two candidates are refused rather than guessed between.
- */
-export async function findDump(
-	{dir: directory, limitMs}: DumpPlace,
-	before: DumpsBefore,
-	rows: number,
-	hiddenSize: number,
+async function findCounted(
+	{dir, limitMs}: DumpPlace,
+	before: ReadonlyMap<string, number | null>,
+	wanted: Wanted,
 ): Promise<Dump> {
 	const until = Date.now() + limitMs;
 	const strangers = new Map<string, string>();
+	const candidates = new Map<string, Dump>();
 	for (;;) {
-		const candidates: Dump[] = [];
-		for (const [name, finished] of dumpsNow(directory)) {
-			if (before.get(name) === finished || strangers.has(name)) continue;
-			const read = readDump(`${directory}/${name}`, rows, hiddenSize);
-			if ('states' in read) candidates.push(read);
+		let unfinished = 0;
+		for (const [name, finished] of dumpsNow(dir)) {
+			if (finished === null && !before.has(name)) unfinished++;
+			if (finished === null || before.get(name) === finished || strangers.has(name) || candidates.has(name)) continue;
+			const read = readCounted(`${dir}/${name}`, wanted);
+			if ('states' in read) candidates.set(name, read);
 			else strangers.set(name, read.why);
 		}
-		const [only, ...others] = candidates;
+		const [only, ...others] = candidates.values();
 		if (only && others.length > 0)
-			throw new Error(`${candidates.length} new dumps have ${rows} rows: cannot tell which is ours`);
-		if (only) return only;
+			throw new Error(`${candidates.size} new dumps have ${wanted.rows} rows: cannot tell which is ours`);
+		if (only && unfinished === 0) return only;
 		if (Date.now() > until) {
+			if (only) throw new Error(`another new dump in ${dir} stays unfinished: cannot tell which is ours`);
 			const seen = [...strangers].map(([name, why]) => `${name}: ${why}`).join('; ');
-			throw new Error(`no dump with ${rows} rows appeared in ${directory}${seen ? ` (${seen})` : ''}`);
+			const open = unfinished > 0 ? `; ${unfinished} new but unfinished` : '';
+			throw new Error(`no dump with ${wanted.rows} rows appeared in ${dir}${seen ? ` (${seen})` : ''}${open}`);
 		}
 		await sleep(5);
 	}
 }
 
-function readDump(path: string, rows: number, hiddenSize: number): Dump | {readonly why: string} {
+function readCounted(path: string, {rows, hiddenSize}: Wanted): Dump | {readonly why: string} {
 	try {
 		const states = STATE_FILES.map(name => {
 			const {dtype, shape, data} = readBareTensor(`${path}/${name}`);
@@ -75,21 +93,26 @@ function readDump(path: string, rows: number, hiddenSize: number): Dump | {reado
 			if (shape[0] !== rows) throw new Error(`${name} has ${shape[0]} rows`);
 			return data;
 		});
-		return {path, states};
+		return {path, states, layers: null};
 	} catch (error) {
 		return {why: error instanceof Error ? error.message : String(error)};
 	}
 }
 
-/** First layer with a NaN or an infinity, or null. bf16: all ones in the exponent. */
-export function notFinite(states: readonly Buffer[]): number | null {
-	for (const [layer, bytes] of states.entries()) {
-		for (let at = 1; at < bytes.length; at += 2) {
-			if (((bytes[at] ?? 0) & 0x7f) === 0x7f && (bytes[at - 1] ?? 0) >= 0x80) return layer;
+/** Bytes of all requests in the directory, finished or not, whoever asked for them. */
+export function dumpedBytes(directory: string): number {
+	let sum = 0;
+	for (const name of readdirSync(directory)) {
+		if (!name.startsWith('req_')) continue;
+		try {
+			for (const file of readdirSync(`${directory}/${name}`))
+				sum += statSync(`${directory}/${name}/${file}`, {throwIfNoEntry: false})?.size ?? 0;
+		} catch {
+			// Taken away meanwhile.
 		}
 	}
-	return null;
+	return sum;
 }
 
-/** Only a dump that was read, stored and is ours. */
+/** Only a dump that was read, is ours, and was stored or is good for nothing. */
 export const removeDump = (dump: Dump): void => rmSync(dump.path, {recursive: true, force: true});

@@ -35,27 +35,58 @@ export function takeLock(path: string, writer: Writer, proc: string, breakStale:
 	const made = `${path}.${writer.pid}.${writer.startTicks}`;
 	writeFileSync(made, `${JSON.stringify(writer)}\n`);
 	try {
-		for (let broken: Writer | null = null; ; ) {
-			try {
-				linkSync(made, path);
-				return {taken: true, broken, release: () => release(path, writer)};
-			} catch (error) {
-				if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-			}
-			const owner = read(path);
-			const words = owner
-				? `pid ${owner.pid} on ${owner.host}, since ${new Date(owner.since).toISOString()}`
-				: 'an unreadable lock';
-			if (owner === null || owner.host !== writer.host || alive(owner, writer, proc)) {
-				return {taken: false, words: `another writer holds ${path}: ${words}`};
-			}
-			if (!breakStale || broken)
-				return {taken: false, words: `a stale lock is in the way, ${path}: ${words}, which is gone`};
-			broken = owner;
-			rmSync(path, {force: true});
-		}
+		if (linked(made, path)) return {taken: true, broken: null, release: () => release(path, writer)};
+		const owner = read(path);
+		const words = nameOf(owner);
+		if (owner === null || owner.host !== writer.host || alive(owner, writer, proc))
+			return {taken: false, words: `another writer holds ${path}: ${words}`};
+		if (!breakStale)
+			return {
+				taken: false,
+				words: `a stale lock is in the way, ${path}: ${words}, which is gone; --break-lock takes it over`,
+			};
+		if (!takeOver(path, made, owner, writer, proc))
+			return {taken: false, words: `another writer took over ${path} first: ${nameOf(read(path))}`};
+		return {taken: true, broken: owner, release: () => release(path, writer)};
 	} finally {
 		rmSync(made, {force: true});
+	}
+}
+
+const nameOf = (owner: Writer | null): string =>
+	owner ? `pid ${owner.pid} on ${owner.host}, since ${new Date(owner.since).toISOString()}` : 'an unreadable lock';
+
+/** false: there is one already. */
+function linked(made: string, path: string): boolean {
+	try {
+		linkSync(made, path);
+		return true;
+	} catch (error) {
+		if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+		throw error;
+	}
+}
+
+/** Two that find the same stale lock must not remove each other's new one: only who holds the right to break may. */
+function takeOver(path: string, made: string, stale: Writer, writer: Writer, proc: string): boolean {
+	const right = `${path}.breaking`;
+	if (!linked(made, right)) {
+		const breaker = read(right);
+		if (breaker === null || breaker.host !== writer.host || alive(breaker, writer, proc)) return false;
+		rmSync(right, {force: true});
+		if (!linked(made, right)) return false;
+	}
+	try {
+		const owner = read(path);
+		if (
+			owner !== null &&
+			(owner.pid !== stale.pid || owner.startTicks !== stale.startTicks || owner.bootId !== stale.bootId)
+		)
+			return false;
+		rmSync(path, {force: true});
+		return linked(made, path);
+	} finally {
+		rmSync(right, {force: true});
 	}
 }
 

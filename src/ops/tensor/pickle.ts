@@ -1,50 +1,24 @@
-/**
- * The pickles torch.save makes for plain trees of tensors: protocol 2, opcodes and memo numbers in CPython's order, so
- * that the bytes equal torch's own. Only dicts with text keys, lists and contiguous tensors: what every reader loads,
- * also with weights_only.
- */
-export type Dtype = 'BOOL' | 'U8' | 'I8' | 'I16' | 'I32' | 'I64' | 'F16' | 'BF16' | 'F32' | 'F64';
+import {ITEM_BYTES, STORAGES, type StorageDtype} from './dtype.ts';
 
-export const ITEM_BYTES: Readonly<Record<Dtype, number>> = {
-	BOOL: 1,
-	U8: 1,
-	I8: 1,
-	I16: 2,
-	I32: 4,
-	I64: 8,
-	F16: 2,
-	BF16: 2,
-	F32: 4,
-	F64: 8,
-};
-
-export const STORAGES: Readonly<Record<Dtype, string>> = {
-	BOOL: 'BoolStorage',
-	U8: 'ByteStorage',
-	I8: 'CharStorage',
-	I16: 'ShortStorage',
-	I32: 'IntStorage',
-	I64: 'LongStorage',
-	F16: 'HalfStorage',
-	BF16: 'BFloat16Storage',
-	F32: 'FloatStorage',
-	F64: 'DoubleStorage',
-};
-
-export type Tensor = {readonly kind: 'tensor'; readonly dtype: Dtype; readonly shape: readonly number[]};
+/** In row order, nothing between the elements. */
+export type Tensor = {readonly kind: 'tensor'; readonly dtype: StorageDtype; readonly shape: readonly number[]};
 
 export type Tree =
 	| Tensor
 	| {readonly kind: 'list'; readonly items: readonly Tree[]}
 	| {readonly kind: 'dict'; readonly entries: readonly (readonly [key: string, value: Tree])[]};
 
-export const tensor = (dtype: Dtype, shape: readonly number[]): Tensor => ({kind: 'tensor', dtype, shape});
+export const tensor = (dtype: StorageDtype, shape: readonly number[]): Tensor => ({kind: 'tensor', dtype, shape});
 
 export const elements = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
 
 export const tensorBytes = ({dtype, shape}: Tensor): number => elements(shape) * ITEM_BYTES[dtype];
 
-/** The pickle, and the tensors in the order of their storages: storage n is entry `data/n`. */
+/**
+ * The pickle that torch.save makes of a plain tree of tensors, and the tensors in the order of their storages: storage n is
+ * entry `data/n`. Protocol 2, opcodes and memo numbers in CPython's order, so that the bytes equal torch's own. Only dicts
+ * with text keys, lists and contiguous tensors: what every reader loads, also with weights_only.
+ */
 export function pickle(tree: Tree): {bytes: Buffer; tensors: Tensor[]} {
 	const writer = new PickleWriter();
 	writer.save(tree);

@@ -1,33 +1,66 @@
 import {closeSync, openSync} from 'node:fs';
-import {type Dtype, elements, ITEM_BYTES, strides} from './pickle.ts';
-import {type Pickled, type StoredTensor, storageBytes} from './pickled.ts';
-import {unpickle} from './unpickle.ts';
-import {DamagedFile, readEntry, readZip, type ZipContents} from './zip-reader.ts';
+import {DamagedFile, UnsupportedFile} from './damage.ts';
+import {type Dtype, ITEM_BYTES} from './dtype.ts';
+import {elements, strides} from './pickle.ts';
+import type {Pickled, StoredTensor} from './pickled.ts';
+import {fileSource, type Source, windowed} from './source.ts';
+import {MAX_PICKLE_BYTES, unpickled} from './unpickle.ts';
+import {readEntry, readZip, type ZipContents} from './zip-reader.ts';
 
-export type TorchContents = {readonly zip: ZipContents; readonly root: string; readonly tree: Pickled};
+export type TorchContents = {
+	readonly zip: ZipContents;
+	/** Folder inside the archive that everything lies in; any name. */
+	readonly root: string;
+	readonly tree: Pickled;
+	/** Every tensor with its place in the tree. */
+	readonly tensors: readonly (readonly [path: string, tensor: StoredTensor])[];
+	readonly protocol: number;
+};
 
 export type TensorData = {readonly dtype: Dtype; readonly shape: readonly number[]; readonly data: Buffer};
 
+const MAX_TENSORS = 100_000;
+
 /**
- * Everything of a torch file but its data: metadata compared byte for byte, the pickle read without running anything, each
- * storage there and of the size the pickle says. Throws DamagedFile.
+ * Everything of a torch file but its data: frames checked, the pickle read without running anything, each storage there and
+ * of the size the pickle says. Entries of torch 1.13 to 2.x in any subset, little-endian only. Throws DamagedFile.
  */
-export function readTorchFile(fd: number): TorchContents {
-	const zip = readZip(fd);
-	const root = zip.plan.items[0]?.name.split('/')[0] ?? '';
-	const sizes = new Map(zip.plan.items.map(item => [item.name, item.bytes]));
-	if (!sizes.has(`${root}/version`)) throw new DamagedFile('no version entry: not a torch file');
-	const tree = unpickle(readEntry(fd, zip, `${root}/data.pkl`, checked(zip)));
-	for (const [, tensor] of tensorsOf(tree)) {
-		if (sizes.get(`${root}/data/${tensor.key}`) !== storageBytes(tensor)) {
-			throw new DamagedFile(`storage ${tensor.key} is not of the size its tensor says`);
-		}
+export function readTorchFile(source: Source): TorchContents {
+	const zip = readZip(source);
+	const root = zip.entries[0]?.name.split('/')[0] ?? '';
+	const sizes = new Map(zip.entries.map(entry => [entry.name, entry.bytes]));
+	const stray = zip.entries.find(({name}) => !name.startsWith(`${root}/`));
+	if (stray || root === '')
+		throw new DamagedFile('entries lie in no common folder: not a torch file', 'not a tensor file');
+	if (sizes.has(`${root}/constants.pkl`)) throw new UnsupportedFile('TorchScript');
+	if (!sizes.has(`${root}/data.pkl`)) throw new DamagedFile('no data.pkl: not a torch file', 'not a tensor file');
+	if (!sizes.has(`${root}/version`)) throw new DamagedFile('no version entry: not a torch file', 'not a tensor file');
+	checkVersion(readEntry(source, zip, `${root}/version`, 64));
+	if (sizes.has(`${root}/byteorder`)) checkByteOrder(readEntry(source, zip, `${root}/byteorder`, 64));
+	const {value: tree, protocol} = unpickled(readEntry(source, zip, `${root}/data.pkl`, MAX_PICKLE_BYTES));
+	const tensors = tensorsOf(tree);
+	for (const [, tensor] of tensors) {
+		const name = `${root}/data/${tensor.key}`;
+		if (sizes.get(name) === tensor.storageBytes) continue;
+		const held = sizes.get(name);
+		throw new DamagedFile(
+			held === undefined
+				? `storage data/${tensor.key} is missing`
+				: `data/${tensor.key} holds ${held} bytes where its tensor needs ${tensor.storageBytes}`,
+			'storage',
+			name,
+		);
 	}
-	return {zip, root, tree};
+	return {zip, root, tree, tensors, protocol};
 }
 
-/** torch can be told to write no checksums: then all of them are 0 and say nothing. */
-const checked = (zip: ZipContents): boolean => zip.crcs.some(crc => crc !== 0);
+function checkVersion(text: Buffer): void {
+	if (!/^\d{1,3}\n?$/.test(text.toString('latin1'))) throw new DamagedFile('version entry holds no number');
+}
+
+function checkByteOrder(text: Buffer): void {
+	if (text.toString('latin1') !== 'little') throw new DamagedFile('bytes are not in little-endian order');
+}
 
 /** Every tensor with its place in the tree, `hidden_states[0]`. Walks by identity: shared parts and cycles are met once. */
 export function tensorsOf(tree: Pickled): [path: string, tensor: StoredTensor][] {
@@ -37,27 +70,42 @@ export function tensorsOf(tree: Pickled): [path: string, tensor: StoredTensor][]
 	for (let next = todo.pop(); next; next = todo.pop()) {
 		const [path, value] = next;
 		if (value === null || typeof value !== 'object') continue;
-		if (value.kind === 'stored tensor') found.push([path, value]);
-		else if (seen.has(value)) continue;
+		if (value.kind === 'stored tensor') {
+			if (found.push([path, value]) > MAX_TENSORS) throw new DamagedFile('pickle holds too many tensors', 'pickle');
+		} else if (seen.has(value)) continue;
 		else if (value.kind === 'list' || value.kind === 'tuple') {
 			seen.add(value);
-			for (const [at, item] of [...value.items.entries()].reverse()) todo.push([`${path}[${at}]`, item]);
+			for (let at = value.items.length - 1; at >= 0; at--) todo.push([`${path}[${at}]`, value.items[at] ?? null]);
 		} else if (value.kind === 'dict') {
 			seen.add(value);
-			for (const [key, item] of [...value.entries].reverse()) todo.push([path ? `${path}.${key}` : String(key), item]);
+			for (const [key, item] of [...value.entries].reverse())
+				todo.push([path ? `${path}.${word(key)}` : word(key), item]);
 		}
 	}
 	return found;
 }
 
+const word = (key: Pickled): string => (typeof key === 'object' && key !== null ? key.kind : String(key));
+
 /** A tensor's elements in row order, whatever its strides. Checks the storage's checksum. */
-export function readTensor(fd: number, {zip, root}: TorchContents, tensor: StoredTensor): TensorData {
+export function readTensor(source: Source, {zip, root}: TorchContents, tensor: StoredTensor): TensorData {
 	const {dtype, shape, stride, offset, key} = tensor;
-	const storage = readEntry(fd, zip, `${root}/data/${key}`, checked(zip));
-	const size = ITEM_BYTES[dtype];
+	const storage = readEntry(source, zip, `${root}/data/${key}`);
+	return {dtype, shape, data: inRowOrder(storage, ITEM_BYTES[dtype], offset, shape, stride)};
+}
+
+/** Elements of a strided view, copied only where they do not lie in row order already. */
+export function inRowOrder(
+	storage: Buffer,
+	size: number,
+	offset: number,
+	shape: readonly number[],
+	stride: readonly number[],
+): Buffer {
 	const count = elements(shape);
+	if (count === 0) return Buffer.alloc(0);
 	if (strides(shape).every((step, at) => step === stride[at] || (shape[at] ?? 0) <= 1)) {
-		return {dtype, shape, data: storage.subarray(offset * size, (offset + count) * size)};
+		return storage.subarray(offset * size, (offset + count) * size);
 	}
 	const data = Buffer.alloc(count * size);
 	const place = shape.map(() => 0);
@@ -70,18 +118,19 @@ export function readTensor(fd: number, {zip, root}: TorchContents, tensor: Store
 			place[dimension] = 0;
 		}
 	}
-	return {dtype, shape, data};
+	return data;
 }
 
 /** A file that holds one tensor and nothing else, as the dump patch writes. Throws DamagedFile or the read's own error. */
 export function readBareTensor(path: string): TensorData {
 	const fd = openSync(path, 'r');
 	try {
-		const file = readTorchFile(fd);
+		const source = windowed(fileSource(fd));
+		const file = readTorchFile(source);
 		const {tree} = file;
 		if (tree === null || typeof tree !== 'object' || tree.kind !== 'stored tensor')
 			throw new DamagedFile('not a bare tensor');
-		return readTensor(fd, file, tree);
+		return readTensor(source, file, tree);
 	} finally {
 		closeSync(fd);
 	}

@@ -1,109 +1,112 @@
-import {fstatSync, readSync} from 'node:fs';
-import {crc32} from 'node:zlib';
-import {
-	descriptor,
-	directory,
-	END_BYTES,
-	localHeader,
-	type PlacedItem,
-	planZip,
-	TAIL_BYTES,
-	type ZipItem,
-	type ZipPlan,
-} from './zip.ts';
+import {fstatSync} from 'node:fs';
+import {inflateRawSync} from 'node:zlib';
+import {crc32} from './crc.ts';
+import {DamagedFile, UnsupportedFile} from './damage.ts';
+import {bufferSource, fileSource, partOf, type Source} from './source.ts';
+import {ALIGNMENT, descriptor, directory, localHeader, planZip, type ZipPlan} from './zip.ts';
+import {endsWithRecord, readDirectory, type ZipDirectory, type ZipEntry} from './zip-directory.ts';
+import {placeEntry} from './zip-frames.ts';
 
-/** Why a tensor file is not what it should be. Thrown by readers; the words are for people. */
-export class DamagedFile extends Error {}
+export {DamagedFile} from './damage.ts';
 
-export type ZipContents = {readonly plan: ZipPlan; readonly crcs: readonly number[]};
+/** An entry with the place of its data in the file. */
+export type PlacedEntry = ZipEntry & {readonly dataOffset: number};
 
-const MAX_DIRECTORY_BYTES = 64 * 1024 * 1024;
+export type ZipContents = {
+	readonly entries: readonly PlacedEntry[];
+	/** Every byte that is not data is as torch.save writes it. */
+	readonly asWritten: boolean;
+	/** torch can be told to write no checksums: then all of them are 0 and say nothing. */
+	readonly checksums: boolean;
+};
 
-/** Exactly `length` bytes at `offset`, or DamagedFile. */
-export function readAt(fd: number, offset: number, length: number): Buffer {
-	const bytes = Buffer.alloc(length);
-	let done = 0;
-	while (done < length) {
-		const got = readSync(fd, bytes, done, length - done, offset + done);
-		if (got === 0) throw new DamagedFile(`ends ${length - done} bytes early`);
-		done += got;
-	}
-	return bytes;
-}
+const MAX_INFLATED_BYTES = 256 * 1024 * 1024;
 
-/** Whether the last 22 bytes are an end record: one read, the cheapest sign that a writer came to its end. */
-export function endRecordPresent(fd: number, bytes = fstatSync(fd).size): boolean {
-	if (bytes < END_BYTES) return false;
-	const end = readAt(fd, bytes - END_BYTES, END_BYTES);
-	return end.readUInt32LE(0) === 0x06054b50 && end.readUInt16LE(20) === 0;
-}
+/** Whether a file ends with an end record. */
+export const endRecordPresent = (fd: number, bytes = fstatSync(fd).size): boolean =>
+	endsWithRecord(fileSource(fd, bytes));
 
 /**
- * Entries of a file as torch.save wrote it. All metadata is made again from (name, size, crc) and compared, so a flipped
- * bit outside the data is found; data itself is not read. Throws DamagedFile.
+ * Entries of a zip, in directory order, each framed as its directory says with nothing between them. A file of torch.save
+ * is compared with what its directory makes again, so a flipped bit outside the data is found; others are read field by
+ * field. Data itself is not read. Throws DamagedFile.
  */
-export function readZip(fd: number): ZipContents {
-	const bytes = fstatSync(fd).size;
-	if (bytes < TAIL_BYTES || !endRecordPresent(fd, bytes)) throw new DamagedFile('no end record: the file is cut off');
-	const tail = readAt(fd, bytes - TAIL_BYTES, TAIL_BYTES);
-	if (tail.readUInt32LE(0) !== 0x06064b50) throw new DamagedFile('no zip64 end record: not written by torch.save');
-	const directoryBytes = Number(tail.readBigUInt64LE(40));
-	const directoryOffset = Number(tail.readBigUInt64LE(48));
-	if (directoryBytes > MAX_DIRECTORY_BYTES || directoryOffset + directoryBytes + TAIL_BYTES !== bytes) {
-		throw new DamagedFile('directory does not lie where the end record says');
+export function readZip(source: Source): ZipContents {
+	const found = readDirectory(source);
+	const {entries} = found;
+	const checksums = entries.some(entry => entry.crc !== 0) || entries.every(entry => entry.bytes === 0);
+	const plan = planZip(entries, alignmentOf(source, entries));
+	if (isAsWritten(source, found, plan)) {
+		const placed = entries.map((entry, at) => placedAt(entry, plan.items[at]?.dataOffset ?? 0));
+		return {entries: placed, asWritten: true, checksums};
 	}
-	const {items, crcs} = readDirectory(readAt(fd, directoryOffset, directoryBytes));
-	const plan = planZip(items);
-	if (plan.bytes !== bytes) throw new DamagedFile(`${bytes} bytes where its directory needs ${plan.bytes}`);
-	if (!readAt(fd, directoryOffset, bytes - directoryOffset).equals(directory(plan, crcs))) {
-		throw new DamagedFile('directory is not as written');
+	const placed: PlacedEntry[] = [];
+	let cursor = 0;
+	for (const entry of [...entries].sort((one, other) => one.headerOffset - other.headerOffset)) {
+		if (entry.headerOffset !== cursor) throw new DamagedFile(`${entry.name} does not start where the last entry ends`);
+		const {dataOffset, end} = placeEntry(source, entry);
+		placed.push(placedAt(entry, dataOffset));
+		cursor = end;
 	}
-	for (const [at, item] of plan.items.entries()) checkFrame(fd, item, crcs[at] ?? 0);
-	return {plan, crcs};
+	if (cursor !== found.offset) throw new DamagedFile('bytes between the last entry and the directory');
+	const order = new Map(entries.map(({name}, at) => [name, at]));
+	placed.sort((one, other) => (order.get(one.name) ?? 0) - (order.get(other.name) ?? 0));
+	return {entries: placed, asWritten: false, checksums};
 }
 
-function checkFrame(fd: number, item: PlacedItem, crc: number): void {
-	const header = readAt(fd, item.headerOffset, item.dataOffset - item.headerOffset);
-	if (!header.equals(localHeader(item))) throw new DamagedFile(`header of ${item.name} is not as written`);
-	const behind = item.dataOffset + item.bytes;
-	if (!readAt(fd, behind, item.end - behind).equals(descriptor(item, crc))) {
-		throw new DamagedFile(`descriptor of ${item.name} is not as written`);
-	}
+/** Spelled out: a spread of each entry is a twentieth of a look at a file. */
+function placedAt(entry: ZipEntry, dataOffset: number): PlacedEntry {
+	const {name, flags, method, crc, packed, bytes, headerOffset} = entry;
+	return {name, flags, method, crc, packed, bytes, headerOffset, dataOffset};
 }
 
-function readDirectory(text: Buffer): {items: ZipItem[]; crcs: number[]} {
-	const items: ZipItem[] = [];
-	const crcs: number[] = [];
-	const seen = new Set<string>();
-	let at = 0;
-	while (at < text.length) {
-		if (at + 46 > text.length || text.readUInt32LE(at) !== 0x02014b50)
-			throw new DamagedFile('directory entry is damaged');
-		const nameBytes = text.readUInt16LE(at + 28);
-		const extraBytes = text.readUInt16LE(at + 30);
-		const next = at + 46 + nameBytes + extraBytes;
-		if (next > text.length) throw new DamagedFile('directory entry is damaged');
-		const name = text.toString('utf8', at + 46, at + 46 + nameBytes);
-		if (seen.has(name)) throw new DamagedFile(`two entries named ${name}`);
-		seen.add(name);
-		let bytes = text.readUInt32LE(at + 24);
-		if (bytes === 0xffffffff) {
-			if (extraBytes < 12) throw new DamagedFile('directory entry is damaged');
-			bytes = Number(text.readBigUInt64LE(at + 46 + nameBytes + 4));
-		}
-		items.push({name, bytes});
-		crcs.push(text.readUInt32LE(at + 16));
-		at = next;
-	}
-	return {items, crcs};
+/** torch >= 2.6 says its alignment in an entry. */
+function alignmentOf(source: Source, entries: readonly ZipEntry[]): number {
+	const entry = entries.find(({name}) => name.endsWith('/.storage_alignment'));
+	if (!entry || entry.bytes === 0 || entry.bytes > 8 || entry.method !== 0) return ALIGNMENT;
+	const {dataOffset} = placeEntry(source, entry);
+	const value = Number(source.read(dataOffset, entry.bytes).toString('latin1'));
+	return Number.isSafeInteger(value) && value > 0 && value <= 65_536 ? value : ALIGNMENT;
 }
 
-/** Data of one entry. With `check`, its CRC is computed and compared. */
-export function readEntry(fd: number, zip: ZipContents, name: string, check: boolean): Buffer {
-	const at = zip.plan.items.findIndex(item => item.name === name);
-	const item = zip.plan.items[at];
-	if (!item) throw new DamagedFile(`no entry ${name}`);
-	const data = readAt(fd, item.dataOffset, item.bytes);
-	if (check && crc32(data) !== zip.crcs[at]) throw new DamagedFile(`checksum of ${name} is wrong`);
+function isAsWritten(source: Source, {entries, text, offset}: ZipDirectory, plan: ZipPlan): boolean {
+	const crcs = entries.map(entry => entry.crc);
+	if (plan.bytes !== source.size || plan.directoryOffset !== offset || !text.equals(directory(plan, crcs)))
+		return false;
+	let behind: Buffer = Buffer.alloc(0);
+	let from = 0;
+	for (const [at, item] of plan.items.entries()) {
+		const frame = Buffer.concat([behind, localHeader(item)]);
+		if (!source.read(from, frame.length).equals(frame)) return false;
+		from = item.dataOffset + item.bytes;
+		behind = descriptor(item, crcs[at] ?? 0);
+	}
+	return source.read(from, behind.length).equals(behind);
+}
+
+/** Data of an entry as it was before packing. Inflated whole, so bounded. */
+export function entrySource(source: Source, entry: PlacedEntry): Source {
+	if (entry.method === 0) return partOf(source, entry.dataOffset, entry.bytes);
+	if (entry.bytes > MAX_INFLATED_BYTES) throw new UnsupportedFile('deflated and large');
+	const packed = source.read(entry.dataOffset, entry.packed);
+	try {
+		const bytes = inflateRawSync(packed, {maxOutputLength: Math.max(entry.bytes, 1)});
+		if (bytes.length === entry.bytes) return bufferSource(bytes);
+	} catch {
+		// Said below: whatever zlib stumbled over, the entry does not hold what it says.
+	}
+	throw new DamagedFile(`${entry.name} does not inflate to its size`, 'checksum', entry.name);
+}
+
+/** Data of one entry, with its checksum compared where there are checksums. */
+export function readEntry(source: Source, zip: ZipContents, name: string, maxBytes = Number.MAX_SAFE_INTEGER): Buffer {
+	const entry = zip.entries.find(each => each.name === name);
+	if (!entry) throw new DamagedFile(`no entry ${name}`, 'not a tensor file');
+	if (entry.bytes > maxBytes) throw new DamagedFile(`${name} is over ${maxBytes} bytes`, 'pickle');
+	const data = entrySource(source, entry).read(0, entry.bytes);
+	if (zip.checksums && crc32(data) !== entry.crc) throw wrongChecksum(name);
 	return data;
 }
+
+export const wrongChecksum = (name: string): DamagedFile =>
+	new DamagedFile(`checksum of ${name.slice(name.indexOf('/') + 1)} is wrong`, 'checksum', name);

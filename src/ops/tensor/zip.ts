@@ -21,26 +21,30 @@ export type PlacedItem = ZipItem & {
 };
 
 const LIMIT = 0xffffffff;
-const ALIGNMENT = 64;
-export const END_BYTES = 22;
-export const TAIL_BYTES = 56 + 20 + END_BYTES;
+export const ALIGNMENT = 64;
+const TAIL_BYTES = 56 + 20 + 22;
+
+/** Zeros, out of Node's pool: a fresh allocation for each few bytes is most of what a look at a file costs. */
+const blank = (bytes: number): Buffer => Buffer.allocUnsafe(bytes).fill(0);
+
+const EMPTY = Buffer.alloc(0);
 
 const clamp = (value: number): number => Math.min(value, LIMIT);
 
 function zip64Fields(item: ZipItem, headerOffset: number, compressed: number): Buffer {
+	if (item.bytes < LIMIT && headerOffset < LIMIT) return EMPTY;
 	const values: number[] = [];
 	if (item.bytes >= LIMIT) values.push(item.bytes, compressed);
 	if (headerOffset >= LIMIT) values.push(headerOffset);
-	if (values.length === 0) return Buffer.alloc(0);
-	const extra = Buffer.alloc(4 + values.length * 8);
+	const extra = blank(4 + values.length * 8);
 	extra.writeUInt16LE(1, 0);
 	extra.writeUInt16LE(values.length * 8, 2);
 	for (const [at, value] of values.entries()) extra.writeBigUInt64LE(BigInt(value), 4 + at * 8);
 	return extra;
 }
 
-/** Places the entries in the order given. Sizes in bytes, safe beyond 4 GiB. */
-export function planZip(items: readonly ZipItem[]): ZipPlan {
+/** Places the entries in the order given, their data at multiples of `alignment`. Sizes in bytes, safe beyond 4 GiB. */
+export function planZip(items: readonly ZipItem[], alignment = ALIGNMENT): ZipPlan {
 	const placed: PlacedItem[] = [];
 	let cursor = 0;
 	let directoryBytes = 0;
@@ -48,10 +52,10 @@ export function planZip(items: readonly ZipItem[]): ZipPlan {
 		const nameBytes = Buffer.byteLength(item.name);
 		const wide = item.bytes >= LIMIT || cursor >= LIMIT;
 		const start = cursor + 30 + nameBytes + zip64Fields(item, cursor, 0).length + 4;
-		const dataOffset = Math.ceil(start / ALIGNMENT) * ALIGNMENT;
+		const dataOffset = Math.ceil(start / alignment) * alignment;
 		const descriptor = item.bytes === 0 ? 0 : wide ? 24 : 16;
 		const end = dataOffset + item.bytes + descriptor;
-		placed.push({...item, headerOffset: cursor, dataOffset, end, wide});
+		placed.push({name: item.name, bytes: item.bytes, headerOffset: cursor, dataOffset, end, wide});
 		directoryBytes += 46 + nameBytes + zip64Fields(item, cursor, item.bytes).length;
 		cursor = end;
 	}
@@ -62,7 +66,7 @@ export function planZip(items: readonly ZipItem[]): ZipPlan {
 export function localHeader(item: PlacedItem): Buffer {
 	const name = Buffer.from(item.name);
 	const wide = zip64Fields(item, item.headerOffset, 0);
-	const header = Buffer.alloc(item.dataOffset - item.headerOffset, 'Z');
+	const header = Buffer.allocUnsafe(item.dataOffset - item.headerOffset).fill('Z');
 	header.fill(0, 0, 30);
 	header.writeUInt32LE(0x04034b50, 0);
 	header.writeUInt16LE(flagsOf(item), 6);
@@ -80,8 +84,8 @@ const flagsOf = (item: ZipItem): number => (item.bytes === 0 ? 0x0800 : 0x0808);
 
 /** What stands behind the data; empty for an entry without data. */
 export function descriptor(item: PlacedItem, crc: number): Buffer {
-	if (item.bytes === 0) return Buffer.alloc(0);
-	const text = Buffer.alloc(item.wide ? 24 : 16);
+	if (item.bytes === 0) return EMPTY;
+	const text = blank(item.wide ? 24 : 16);
 	text.writeUInt32LE(0x08074b50, 0);
 	text.writeUInt32LE(crc, 4);
 	if (item.wide) {
@@ -104,7 +108,7 @@ export function directory(plan: ZipPlan, crcs: readonly number[]): Buffer {
 function directoryEntry(item: PlacedItem, crc: number): Buffer {
 	const name = Buffer.from(item.name);
 	const wide = zip64Fields(item, item.headerOffset, item.bytes);
-	const entry = Buffer.alloc(46);
+	const entry = blank(46);
 	entry.writeUInt32LE(0x02014b50, 0);
 	entry.writeUInt16LE(flagsOf(item), 8);
 	entry.writeUInt32LE(item.bytes === 0 ? 0 : crc, 16);
@@ -117,7 +121,7 @@ function directoryEntry(item: PlacedItem, crc: number): Buffer {
 }
 
 function endRecords(count: number, directoryBytes: number, directoryOffset: number): Buffer {
-	const tail = Buffer.alloc(TAIL_BYTES);
+	const tail = blank(TAIL_BYTES);
 	tail.writeUInt32LE(0x06064b50, 0);
 	tail.writeBigUInt64LE(44n, 4);
 	tail.writeUInt16LE(0x031e, 12);

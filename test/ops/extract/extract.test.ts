@@ -6,6 +6,7 @@ import {HIDDEN_SIZE, sampleFile} from '../../../src/ops/drill/build-data.ts';
 import {makeRecords} from '../../../src/ops/drill/records.ts';
 import {checkSample} from '../../../src/ops/drill/score-reader.ts';
 import {extract} from '../../../src/ops/extract/extract.ts';
+import {type ExtractIo, systemIo} from '../../../src/ops/extract/extract-io.ts';
 import {doneIndices} from '../../../src/ops/extract/inventory.ts';
 import type {ExtractionConfig} from '../../../src/ops/target.ts';
 import {type ModelServer, modelServer} from './support/model-server.ts';
@@ -36,6 +37,7 @@ beforeEach(async () => {
 		maxTokens: 128,
 		overlength: 'truncate',
 		concurrency: 1,
+		continuity: 0,
 		progress: join(directory, 'progress.json'),
 		script: null,
 		program: [],
@@ -50,17 +52,19 @@ afterEach(async () => {
 	rmSync(directory, {recursive: true});
 });
 
-const run = (port = server.port): Promise<number> =>
+const run = (port = server.port, given: Partial<ExtractIo> = {}): Promise<number> =>
 	extract(
-		{extraction, server: {port}, dump: {dir: dumps}},
-		{
-			proc: '/proc',
+		{extraction, server: {port, model: '/models/kimi'}, dump: {dir: dumps, limitBytes: null}},
+		systemIo({
+			tool: 'test',
 			print: line => lines.push(line),
 			stop: stop.signal,
-			breakStaleLock: false,
+			adopt: true,
 			serverLimitMs: 5_000,
 			dumpLimitMs: 300,
-		},
+			backOffMs: [10, 20],
+			...given,
+		}),
 	);
 
 const tokens = records.map(record => record.input_ids.length);
@@ -95,7 +99,8 @@ test('stores every sample, right to the last byte, and removes its own dumps', a
 	const journal = readFileSync(join(directory, 'extraction-journal.ndjson'), 'utf8')
 		.trim()
 		.split('\n')
-		.map(line => JSON.parse(line));
+		.map(line => JSON.parse(line))
+		.filter(({index}) => index !== undefined);
 	expect(journal.map(({index, tokens: count}) => [index, count])).toEqual(all.map(index => [index, tokens[index]]));
 });
 
@@ -162,7 +167,11 @@ test('a sample the server will not take fails alone, and the status says so', as
 test('five failures in a row end the run', async () => {
 	server.faults.push(...Array.from({length: 9}, () => 'too long' as const));
 	expect(await run()).toBe(2);
-	expect(progress()).toMatchObject({state: 'failed', errors: 5, message: '5 samples in a row failed'});
+	expect(progress()).toMatchObject({
+		state: 'failed',
+		errors: 5,
+		message: expect.stringMatching(/^5 samples in a row failed, the last because: HTTP 400/),
+	});
 	expect(server.rids.length).toBe(5);
 });
 
@@ -172,7 +181,7 @@ test('waits for a server that is not there yet, and goes on when it comes', asyn
 	const running = run(port);
 	await new Promise(resolve => setTimeout(resolve, 400));
 	expect(progress()).toMatchObject({state: 'waiting for server', extracted: 0});
-	server = await modelServer(dumps, port);
+	server = await modelServer(dumps, {port});
 	expect(await running).toBe(0);
 	expect(done()).toEqual(all);
 });
@@ -203,6 +212,7 @@ test('samples over the limit are cut or left out, as configured; their size foll
 	}));
 	expect(cut.map((record, index) => checkSample(extraction, index, record))).toEqual(records.map(() => null));
 	rmSync(extraction.output, {recursive: true});
+	rmSync(join(directory, 'run.json'));
 	extraction = {...extraction, overlength: 'filter'};
 	expect(await run()).toBe(0);
 	expect(done()).toEqual(all.filter(index => (tokens[index] ?? 0) <= 20));

@@ -1,4 +1,5 @@
 import {extract} from '../../extract/extract.ts';
+import {systemIo} from '../../extract/extract-io.ts';
 import {type PartBox, whenLeashEnds} from './part-box.ts';
 
 const VALUES = new Set(['--prepared-data', '--output-dir', '--server-url', '--dump-dir', '--max-seq-len', '--config']);
@@ -20,18 +21,16 @@ export async function runExtraction({paths, target}: PartBox, argv: readonly str
 		return 2;
 	}
 	whenLeashEnds(() => process.exit(1));
-	const stop = new AbortController();
-	for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort());
 	return extract(
 		{extraction, server, dump},
-		{
+		systemIo({
 			proc: paths.proc,
-			print: line => process.stdout.write(`${line}\n`),
-			stop: stop.signal,
-			// The incident's script knew no lock: a run that was killed must not keep the next one out.
+			tool: 'drill',
+			// The incident's script knew no lock and no manifest: a run that was killed must not keep the next one out, and
+			// its tree is there to be taken over.
 			breakStaleLock: true,
+			adopt: true,
 			serverLimitMs: 120_000,
-			dumpLimitMs: 10_000,
-		},
+		}),
 	);
 }

@@ -1,7 +1,11 @@
-import {mkdirSync, writeFileSync} from 'node:fs';
+import {createHash} from 'node:crypto';
+import {mkdirSync, renameSync, rmSync, truncateSync, writeFileSync} from 'node:fs';
 import {createServer, type Server} from 'node:http';
 import type {AddressInfo} from 'node:net';
+import {setTimeout as sleep} from 'node:timers/promises';
+import {crc32} from 'node:zlib';
 import {bareTensor, HIDDEN_SIZE} from '../../../../src/ops/drill/build-data.ts';
+import {hiddenStates} from '../../../../src/ops/drill/states.ts';
 import {tensor} from '../../../../src/ops/tensor/pickle.ts';
 import {planTorchFile, torchFile} from '../../../../src/ops/tensor/torch-file.ts';
 
@@ -14,14 +18,38 @@ export type Fault =
 	| 'not finite'
 	| 'two dumps'
 	| 'a stranger too'
+	| 'two layers alike'
+	| 'a torn dump'
+	| 'the dump directory goes'
 	| 'busy'
 	| 'too long'
-	| 'hang up';
+	| 'hang up'
+	| 'hang';
+
+export type ModelServerOptions = {
+	readonly port?: number;
+	/** What it says of itself. */
+	readonly info?: Readonly<Record<string, unknown>>;
+	/** How long a prefill takes. */
+	readonly prefillMs?: number;
+	/** Called when a request has come. */
+	readonly asked?: (rid: string) => void;
+	/** Called when a request was dumped, just before the answer. */
+	readonly served?: (rid: string) => void;
+	/** Another answer for the same ids: a server with another model. */
+	readonly shift?: number;
+	/** Dumps of the hook, with our names, instead of the patch's. */
+	readonly named?: boolean;
+};
 
 export type ModelServer = {
 	readonly port: number;
 	readonly faults: Fault[];
 	readonly rids: string[];
+	/** Most requests that were under way at once. */
+	readonly most: () => number;
+	/** Answers nothing any more, or again; what came meanwhile stays unanswered. */
+	hang(on: boolean): void;
 	close(): Promise<void>;
 };
 
@@ -34,47 +62,73 @@ function withNan(rows: number): Buffer {
 const FILES = ['aux_0', 'aux_1', 'aux_2', 'final'];
 
 /** A patched server in a few lines: counts, dumps, answers, and goes wrong when asked to. */
-export async function modelServer(dumpDir: string, port = 0): Promise<ModelServer> {
+export async function modelServer(dumpDir: string, options: ModelServerOptions = {}): Promise<ModelServer> {
+	const {port = 0, info = {}, prefillMs = 0, shift = 0, named = false} = options;
+	const {asked = () => {}, served = () => {}} = options;
 	const faults: Fault[] = [];
 	const rids: string[] = [];
 	let counter = 0;
+	let running = 0;
+	let most = 0;
+	let hanging = false;
 	const dump = (ids: readonly number[]): string => {
 		const directory = `${dumpDir}/req_${++counter}`;
 		mkdirSync(directory, {recursive: true});
-		for (const [layer, name] of FILES.entries()) writeFileSync(`${directory}/${name}.pt`, bareTensor(name, ids, layer));
+		for (const [layer, name] of FILES.entries())
+			writeFileSync(`${directory}/${name}.pt`, bareTensor(name, ids, layer + shift));
 		writeFileSync(`${directory}/done`, '');
 		return directory;
 	};
+
+	async function generate(text: string): Promise<Reply | null> {
+		const {input_ids: ids, rid}: {input_ids: number[]; rid: string} = JSON.parse(text);
+		rids.push(rid);
+		asked(rid);
+		const fault = faults.shift();
+		if (fault === 'hang') hanging = true;
+		if (hanging || fault === 'hang up') return null;
+		if (fault === 'busy') return {status: 503, body: {}};
+		if (fault === 'too long')
+			return {
+				status: 400,
+				body: {error: {message: `The input (${ids.length} tokens) is longer than the model's context length`}},
+			};
+		most = Math.max(most, ++running);
+		await sleep(prefillMs);
+		running--;
+		if (named) dumpNamed(dumpDir, rid, ids);
+		else if (fault !== 'no dump') {
+			const made = dump(fault === 'a row short' ? ids.slice(1) : ids);
+			if (fault === 'two dumps') dump(ids);
+			if (fault === 'a stranger too') dump([0]);
+			if (fault === 'not finite') writeFileSync(`${made}/final.pt`, withNan(ids.length));
+			if (fault === 'two layers alike') writeFileSync(`${made}/aux_1.pt`, bareTensor('aux_1', ids, 0));
+			if (fault === 'a torn dump') truncateSync(`${made}/aux_2.pt`, 700);
+			if (fault === 'the dump directory goes') rmSync(dumpDir, {recursive: true});
+		}
+		served(rid);
+		const meta = {
+			id: fault === 'other rid' ? 'somebody-else' : rid,
+			prompt_tokens: ids.length,
+			completion_tokens: 1,
+			cached_tokens: fault === 'cached tokens' ? 2 : 0,
+		};
+		return {status: 200, body: {meta_info: meta}};
+	}
+
 	const server: Server = createServer((request, response) => {
 		const pieces: Buffer[] = [];
 		request.on('data', piece => pieces.push(piece));
-		request.on('end', () => {
-			const reply = (status: number, body: unknown): void => {
-				response.writeHead(status, {'content-type': 'application/json'});
-				response.end(JSON.stringify(body));
-			};
-			if (request.url !== '/generate') return reply(200, {});
-			const {input_ids: ids, rid}: {input_ids: number[]; rid: string} = JSON.parse(Buffer.concat(pieces).toString());
-			rids.push(rid);
-			const fault = faults.shift();
-			if (fault === 'hang up') return request.socket.destroy();
-			if (fault === 'busy') return reply(503, {});
-			if (fault === 'too long')
-				return reply(400, {error: {message: `The input (${ids.length} tokens) is longer than the limit`}});
-			if (fault !== 'no dump') {
-				const made = dump(fault === 'a row short' ? ids.slice(1) : ids);
-				if (fault === 'two dumps') dump(ids);
-				if (fault === 'a stranger too') dump([0]);
-				if (fault === 'not finite') writeFileSync(`${made}/final.pt`, withNan(ids.length));
+		request.on('end', async () => {
+			if (hanging && request.url !== '/model_info') return;
+			const reply: Reply | null =
+				request.url === '/generate' ? await generate(Buffer.concat(pieces).toString()) : {status: 200, body: info};
+			if (reply === null) {
+				if (!hanging) request.socket.destroy();
+				return;
 			}
-			reply(200, {
-				meta_info: {
-					id: fault === 'other rid' ? 'somebody-else' : rid,
-					prompt_tokens: ids.length,
-					completion_tokens: 1,
-					cached_tokens: fault === 'cached tokens' ? 2 : 0,
-				},
-			});
+			response.writeHead(reply.status, {'content-type': 'application/json'});
+			response.end(JSON.stringify(reply.body));
 		});
 	});
 	await new Promise<void>(resolve => server.listen(port, '127.0.0.1', () => resolve()));
@@ -82,10 +136,36 @@ export async function modelServer(dumpDir: string, port = 0): Promise<ModelServe
 		port: (server.address() as AddressInfo).port,
 		faults,
 		rids,
+		most: () => most,
+		hang(on) {
+			hanging = on;
+		},
 		close: () =>
 			new Promise(resolve => {
 				server.closeAllConnections();
 				server.close(() => resolve());
 			}),
 	};
+}
+
+type Reply = {readonly status: number; readonly body: unknown};
+
+/** As the hook writes: raw rows, whole from the first appearance, with the request's own name and the hash of its ids. */
+function dumpNamed(dumpDir: string, rid: string, ids: readonly number[]): void {
+	const building = `${dumpDir}/.req_${rid}.tmp`;
+	mkdirSync(building, {recursive: true});
+	const files: Record<string, object> = {};
+	for (const [layer, name] of ['aux_0', 'aux_1', 'aux_2', 'final_pre'].entries()) {
+		const data = hiddenStates(ids, layer, HIDDEN_SIZE);
+		writeFileSync(`${building}/${name}.bin`, data);
+		files[`${name}.bin`] = {bytes: data.length, crc32: crc32(data).toString(16).padStart(8, '0')};
+	}
+	const hash = createHash('sha256')
+		.update(Buffer.from(BigInt64Array.from(ids, BigInt).buffer))
+		.digest('hex');
+	writeFileSync(
+		`${building}/meta.json`,
+		JSON.stringify({rid, T: ids.length, layers: [2, 30, 58], ids_sha256: hash, files}),
+	);
+	renameSync(building, `${dumpDir}/req_${rid}`);
 }

@@ -1,0 +1,95 @@
+import {
+	closeSync,
+	existsSync,
+	fstatSync,
+	fsyncSync,
+	mkdirSync,
+	openSync,
+	renameSync,
+	rmSync,
+	statfsSync,
+	writevSync,
+} from 'node:fs';
+
+/** What tells one state of a file from another without reading it. */
+export type FileMark = {readonly bytes: number; readonly mtimeMs: number; readonly inode: number};
+
+/**
+ * What storing needs of the file system, as a port: a test makes it fail, or cuts the power between two calls. Every call
+ * throws what the system says.
+ */
+export type FilePort = {
+	/** A new file; one that exists is an error. */
+	create(path: string): number;
+	append(path: string): number;
+	/** May write less than it is given. */
+	write(fd: number, pieces: readonly Buffer[]): number;
+	sync(fd: number): void;
+	mark(fd: number): FileMark;
+	close(fd: number): void;
+	rename(from: string, to: string): void;
+	remove(path: string): void;
+	exists(path: string): boolean;
+	makeDirectory(path: string): void;
+	syncDirectory(path: string): void;
+	/** What a user may still write there. */
+	freeBytes(path: string): number;
+};
+
+export const systemFiles: FilePort = {
+	create: path => openSync(path, 'wx', 0o644),
+	append: path => openSync(path, 'a', 0o644),
+	write: (fd, pieces) => writevSync(fd, [...pieces]),
+	sync: fsyncSync,
+	mark(fd) {
+		const {size, mtimeMs, ino} = fstatSync(fd);
+		return {bytes: size, mtimeMs, inode: ino};
+	},
+	close: closeSync,
+	rename: renameSync,
+	remove: path => rmSync(path, {force: true}),
+	exists: existsSync,
+	makeDirectory(path) {
+		mkdirSync(path, {recursive: true});
+	},
+	syncDirectory(path) {
+		const fd = openSync(path, 'r');
+		try {
+			fsyncSync(fd);
+		} finally {
+			closeSync(fd);
+		}
+	},
+	freeBytes(path) {
+		const {bavail, bsize} = statfsSync(path);
+		return bavail * bsize;
+	},
+};
+
+/** All bytes, however often it takes; a writer that takes none is an error rather than a loop. */
+export function writeAll(files: FilePort, fd: number, pieces: readonly Buffer[]): number {
+	let left = pieces.filter(piece => piece.length > 0);
+	let written = 0;
+	while (left.length > 0) {
+		let got = files.write(fd, left);
+		if (got <= 0) throw new Error('a write took no bytes');
+		written += got;
+		while (left[0] && got >= left[0].length) {
+			got -= left[0].length;
+			left = left.slice(1);
+		}
+		if (left[0] && got > 0) left = [left[0].subarray(got), ...left.slice(1)];
+	}
+	return written;
+}
+
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
+const BROKEN = new Set(['EROFS', 'EIO', 'EACCES', 'EPERM', 'EEXIST', 'ENXIO', 'ESTALE', 'ENOTCONN', 'EMFILE']);
+
+const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');
+
+/** No room: passes when somebody makes some. */
+export const isFull = (error: unknown): boolean => FULL.has(codeOf(error));
+
+/** Storage that fails: the next sample would meet it too. */
+export const isBroken = (error: unknown): boolean => BROKEN.has(codeOf(error));

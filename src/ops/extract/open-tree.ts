@@ -1,0 +1,101 @@
+import type {ExtractionConfig} from '../target.ts';
+import {leftTemporaries, quarantine, sampleFiles} from './commit.ts';
+import {Dataset, DatasetError} from './dataset.ts';
+import {type ExtractConfig, type ExtractIo, Stopped} from './extract-io.ts';
+import {type Journal, type JournalFacts, readJournal} from './journal.ts';
+import type {Writer} from './lock.ts';
+import {
+	identityOf,
+	type Manifest,
+	manifestPath,
+	Refusal,
+	readManifest,
+	refuseDifferent,
+	writeManifest,
+} from './manifest.ts';
+import type {Report} from './report.ts';
+import {takeStock} from './take-stock.ts';
+
+export type Tree = {
+	readonly dataset: Dataset;
+	readonly ledger: Awaited<ReturnType<typeof takeStock>>['ledger'];
+	readonly manifest: Manifest;
+};
+
+const FILES_A_BEAT = 64;
+
+/**
+ * From configuration and disk to a tree that may be written to: the dataset is read once, the manifest compared, every
+ * sample's standing found. Throws Refusal when they do not belong together; nothing was moved or written then.
+ */
+export async function openTree(
+	{extraction, server}: ExtractConfig,
+	io: ExtractIo,
+	journal: {readonly path: string; readonly log: Journal},
+	writer: Writer,
+	report: Report,
+): Promise<Tree> {
+	const {output} = extraction;
+	report.verifying('reading the dataset');
+	const dataset = await Dataset.scan(extraction.dataset, extraction, () => refuseToGoOn(io.stop));
+	if (extraction.records !== null && dataset.records > extraction.records) {
+		throw new DatasetError(
+			`${extraction.dataset}: ${dataset.records} records where ${extraction.records} are expected`,
+		);
+	}
+	const path = manifestPath(output);
+	const identity = identityOf(extraction, server, dataset);
+	const known = readManifest(path);
+	if (known) refuseDifferent(path, known.identity, identity);
+	const adopting = known === null && holdsFiles(extraction, io.adopt, path);
+	const facts = readJournal(journal.path);
+	const stock = await takeStock(extraction, dataset, adopting ? onlyDoubts(facts) : facts, async (looked, of) => {
+		refuseToGoOn(io.stop);
+		if (looked % FILES_A_BEAT !== 0) return;
+		report.progress.message = `looked at ${looked} of ${of} files`;
+		await new Promise(resolve => setImmediate(resolve));
+	});
+	const {bootId, pid} = writer;
+	journal.log.add({run: 'started', pid, bootId, tool: io.tool, at: Date.now()}, ...stock.news);
+	for (const left of leftTemporaries(output)) {
+		const reason = 'left by a writer that died';
+		report.quarantined(null, quarantine(io.files, output, left, reason), reason);
+	}
+	const done = stock.ledger.count('done');
+	report.event('verified', {
+		clean: facts.clean,
+		looked: stock.looked,
+		full: stock.full,
+		standings: stock.ledger.words(),
+	});
+	const manifest: Manifest = known ?? {
+		schema: 'relight.run/1',
+		createdAt: new Date().toISOString(),
+		tool: io.tool,
+		adopted: adopting ? {files: done, proof: `structure of all, checksums of ${stock.full}`} : null,
+		identity,
+	};
+	if (!known) writeManifest(io.files, path, manifest);
+	if (adopting) {
+		report.line(`Adopted ${done} files of ${output}: ${stock.ledger.words()}`);
+		report.event('adopted', {files: done, full: stock.full});
+	}
+	return {dataset, ledger: stock.ledger, manifest};
+}
+
+function holdsFiles({output}: ExtractionConfig, adopt: boolean, manifest: string): boolean {
+	const files = sampleFiles(output).length;
+	if (files > 0 && !adopt) {
+		throw new Refusal(
+			`${output} holds ${files} sample files and there is no ${manifest}: --adopt looks at all of them and takes the tree over`,
+		);
+	}
+	return files > 0;
+}
+
+/** Whatever an older journal vouches for, an adopted tree is looked at. */
+const onlyDoubts = (facts: JournalFacts): JournalFacts => ({...facts, marks: new Map(), clean: false});
+
+function refuseToGoOn(stop: AbortSignal): void {
+	if (stop.aborted) throw new Stopped('stopped as asked');
+}

@@ -1,0 +1,228 @@
+import {attempt, SampleFailed} from './attempts.ts';
+import {Client} from './client.ts';
+import {checkContinuity, continuityWords} from './continuity.ts';
+import type {Sample} from './dataset.ts';
+import {countedDumps, type DumpSource, removeDump} from './dumps.ts';
+import {type ExtractConfig, type ExtractIo, Stopped} from './extract-io.ts';
+import type {Journal} from './journal.ts';
+import {Keeper} from './keeper.ts';
+import {sampleBytes} from './layouts.ts';
+import type {Ledger} from './ledger.ts';
+import {type Identity, learn, type Manifest, Refusal, serverIdentity} from './manifest.ts';
+import {namedDumps} from './named-dumps.ts';
+import type {Tree} from './open-tree.ts';
+import type {Report} from './report.ts';
+import {Room} from './room.ts';
+import {askForStates} from './sample.ts';
+import {ServerGate} from './server-gate.ts';
+import {LAYER_NAMES} from './states.ts';
+
+const FAILURES_IN_A_ROW = 5;
+const CONTINUITY_SAMPLES = 3;
+const KEEP_FREE_AT_LEAST = 64e6;
+
+/** Extracts what the ledger says is to do, with a bounded number of samples in flight. */
+export class Run {
+	private readonly client: Client;
+	private readonly gate: ServerGate;
+	private readonly room: Room;
+	private readonly ledger: Ledger;
+	private readonly keeper: Keeper;
+	private readonly halt = new AbortController();
+	private readonly abandon = new AbortController();
+	private readonly stop: AbortSignal;
+	private dumps: DumpSource;
+	private manifest: Manifest;
+	private met = false;
+	private inARow = 0;
+
+	constructor(
+		private readonly config: ExtractConfig,
+		private readonly io: ExtractIo,
+		private readonly tree: Tree,
+		journal: Journal,
+		private readonly report: Report,
+	) {
+		const {server, dump, extraction} = config;
+		this.stop = AbortSignal.any([io.stop, this.halt.signal]);
+		this.stop.addEventListener('abort', () => setTimeout(() => this.abandon.abort(), io.graceMs).unref());
+		this.ledger = tree.ledger;
+		this.manifest = tree.manifest;
+		this.client = new Client(server, io.answerLimitMs);
+		this.gate = new ServerGate(this.client, {
+			stop: this.stop,
+			limitMs: io.serverLimitMs,
+			tell: waiting => report.server(waiting),
+			met: () => this.meetServer(),
+		});
+		this.room = new Room(
+			{
+				output: extraction.output,
+				keepFreeBytes:
+					extraction.keepFreeBytes ?? Math.max(KEEP_FREE_AT_LEAST, 2 * this.bytes(0, extraction.maxTokens)),
+				dumps: dump.dir,
+				dumpLimitBytes: dump.limitBytes,
+			},
+			{files: io.files, stop: this.stop, pollMs: io.pollMs, tell: why => report.room(why)},
+		);
+		this.keeper = new Keeper(extraction, io.files, journal, this.room);
+		this.dumps = countedDumps({dir: dump.dir, limitMs: io.dumpLimitMs});
+	}
+
+	close(): void {
+		this.client.close();
+	}
+
+	/** Throws Stopped when it was told to stop, Refusal, or what ended it. */
+	async go(): Promise<void> {
+		const {fresh, failed} = this.ledger.toDo();
+		if (fresh.length + failed.length === 0) return;
+		if (!(await this.gate.pass())) throw new Stopped();
+		if (!this.dumps.named && this.config.extraction.concurrency > 1)
+			this.report.line('Concurrency stays 1: the dumps of this server carry no names');
+		await this.compareWithStored();
+		const {fresh: again} = this.ledger.toDo();
+		await this.pool(again);
+		await this.pool(failed);
+	}
+
+	/** Each time it is there again: it may be another one. */
+	private async meetServer(): Promise<void> {
+		const {dump} = this.config;
+		const {dumps, ...identity} = await this.client.identity();
+		this.learn(serverIdentity(identity));
+		if (dumps === 'staged' || dumps === 'nameless')
+			throw new Refusal(
+				`the server's hook makes ${dumps} dumps, which the extractor does not read: launch it for named ones`,
+			);
+		const named = dumps === 'named';
+		if (this.met && named !== this.dumps.named)
+			throw new Refusal(`the server came back ${named ? 'with' : 'without'} names in its dumps: start the run again`);
+		this.met = true;
+		if (named) this.dumps = namedDumps({dir: dump.dir, limitMs: this.io.dumpLimitMs});
+	}
+
+	private async compareWithStored(): Promise<void> {
+		const {extraction} = this.config;
+		const count = extraction.continuity ?? CONTINUITY_SAMPLES;
+		this.report.verifying('extracting stored samples again, to compare');
+		const again = async (index: number) => {
+			const dump = await this.ask(await this.tree.dataset.one(index), 'relight-check');
+			if (dump) removeDump(dump);
+			return dump?.states ?? null;
+		};
+		const doubt = (index: number, reason: string): void => {
+			this.ledger.set(index, {state: 'suspect', reason});
+			this.keeper.suspect(index, reason);
+		};
+		const done = this.ledger.having('done');
+		const found = await checkContinuity(extraction, done, count, again, doubt).catch(error => {
+			if (!(error instanceof SampleFailed)) throw error;
+			throw new Error(`a stored sample could not be extracted again: ${error.message}`);
+		});
+		if (this.stop.aborted) throw new Stopped();
+		if (found) {
+			this.report.keep(continuityWords(found));
+			this.report.event('continuity', found);
+		}
+	}
+
+	/** Any number of hands on one row of samples; the first error stops the others after their sample. */
+	private async pool(indices: readonly number[]): Promise<void> {
+		if (indices.length === 0) return;
+		const samples = this.tree.dataset.samples(indices);
+		const hands = this.dumps.named ? this.config.extraction.concurrency : 1;
+		const work = async (): Promise<void> => {
+			try {
+				while (!this.stop.aborted) {
+					const next = await samples.next();
+					if (next.done) return;
+					await this.one(next.value);
+				}
+			} catch (error) {
+				this.halt.abort();
+				throw error;
+			}
+		};
+		const ended = await Promise.allSettled(Array.from({length: hands}, work));
+		await samples.return(undefined);
+		for (const each of ended) if (each.status === 'rejected') throw each.reason;
+		if (this.stop.aborted) throw new Stopped();
+	}
+
+	private async one(sample: Sample): Promise<void> {
+		const {index, inputIds} = sample;
+		const before = this.ledger.get(index);
+		if (!(await this.gate.pass())) return;
+		if (before.state === 'suspect') {
+			if (!(await this.room.enter(0, 0))) return;
+			this.report.quarantined(index, this.keeper.setAside(index, before.reason), before.reason);
+			this.ledger.set(index, {state: 'quarantined', reason: before.reason});
+		}
+		const startedAt = Date.now();
+		this.ledger.set(index, {state: 'in-flight'});
+		try {
+			const dump = await this.ask(sample, 'relight');
+			const stored = dump && (await this.keeper.put(sample, dump.states));
+			if (!dump || !stored) {
+				this.ledger.set(index, {state: 'absent'});
+				return;
+			}
+			this.ledger.set(index, {state: 'done'});
+			this.inARow = 0;
+			removeDump(dump);
+			this.report.stored(index, inputIds.length, stored.bytes, Date.now() - startedAt, this.ledger.count('done'));
+		} catch (error) {
+			this.ledger.set(index, {state: 'absent'});
+			if (!(error instanceof SampleFailed)) throw error;
+			this.failed(index, (before.state === 'failed' ? before.times : 0) + 1, error.message);
+		}
+	}
+
+	private async ask(sample: Sample, purpose: 'relight' | 'relight-check') {
+		const {hiddenSize} = this.config.extraction;
+		const tokens = sample.inputIds.length;
+		const {client} = this;
+		return attempt(this.gate, {stop: this.stop, backOffMs: this.io.backOffMs}, async () => {
+			const leave = await this.room.enter(
+				tokens * hiddenSize * 2 * LAYER_NAMES.length,
+				this.bytes(sample.index, tokens),
+			);
+			if (!leave) throw new Stopped();
+			if (purpose === 'relight') {
+				this.report.extracting();
+				this.report.progress.meter.start(Date.now());
+			}
+			try {
+				const dump = await askForStates(sample, {
+					client,
+					dumps: this.dumps,
+					hiddenSize,
+					purpose,
+					abandon: this.abandon.signal,
+				});
+				this.learn({layers: dump.layers});
+				return dump;
+			} finally {
+				leave();
+			}
+		});
+	}
+
+	private learn(found: Identity): void {
+		this.manifest = learn(this.io.files, this.config.extraction.output, this.manifest, found);
+	}
+
+	private failed(index: number, times: number, reason: string): void {
+		this.ledger.set(index, {state: 'failed', times, reason});
+		this.keeper.failed(index, times, reason);
+		this.report.failed(index, times, reason);
+		if (++this.inARow >= FAILURES_IN_A_ROW)
+			throw new Error(`${this.inARow} samples in a row failed, the last because: ${reason}`);
+	}
+
+	private bytes(index: number, tokens: number): number {
+		const {layout, hiddenSize} = this.config.extraction;
+		return sampleBytes(layout, index, tokens, hiddenSize);
+	}
+}

@@ -1,0 +1,139 @@
+import type {Dtype} from './dtype.ts';
+
+/** How a type shows NaN and infinity: all bits of the exponent set, in lanes of so many bits. */
+export type FloatLanes = {readonly bits: 16 | 32 | 64; readonly exponent: number};
+
+/** Null for types that are always finite. Types of 8 bits are not looked at. */
+export function lanesOf(dtype: Dtype): FloatLanes | null {
+	switch (dtype) {
+		case 'BF16':
+			return {bits: 16, exponent: 0x7f80};
+		case 'F16':
+			return {bits: 16, exponent: 0x7c00};
+		case 'F32':
+		case 'C64':
+			return {bits: 32, exponent: 0x7f800000};
+		case 'F64':
+		case 'C128':
+			// The upper half of each lane.
+			return {bits: 64, exponent: 0x7ff00000};
+		default:
+			return null;
+	}
+}
+
+/** Memory to read into, and a test of a part of it. */
+export type FloatTest = {
+	readonly memory: ArrayBuffer;
+	/** Whether a lane of [from, to) is not finite; both multiples of 64. */
+	any(from: number, to: number, lanes: FloatLanes): boolean;
+};
+
+/** `bytes` of memory, with the test in SIMD where the engine has it (all of x64 and arm64), else in a loop. */
+export function floatTest(bytes: number, simd = true): FloatTest {
+	const {WebAssembly} = globalThis as unknown as {WebAssembly?: WasmEngine};
+	const code = program(Math.ceil(bytes / 65_536));
+	if (!simd || !WebAssembly?.validate(code)) {
+		const memory = new ArrayBuffer(bytes);
+		return {memory, any: (from, to, lanes) => firstNonFinite(memory, from, to, lanes) !== null};
+	}
+	const {exports} = new WebAssembly.Instance(new WebAssembly.Module(code));
+	const {memory, any16, any32, any64} = exports;
+	const tests = {16: any16, 32: any32, 64: any64};
+	return {
+		memory: memory.buffer,
+		any: (from, to, {bits, exponent}) => tests[bits](from, to, exponent) !== 0,
+	};
+}
+
+/** Byte of the first lane in [from, to) that is not finite and that `counts`. */
+export function firstNonFinite(
+	memory: ArrayBuffer,
+	from: number,
+	to: number,
+	{bits, exponent}: FloatLanes,
+	counts: (byte: number) => boolean = () => true,
+): number | null {
+	const size = bits / 8;
+	if (bits === 16) {
+		const view = new Uint16Array(memory, from, Math.floor((to - from) / size));
+		for (let at = 0; at < view.length; at++)
+			if (((view[at] ?? 0) & exponent) === exponent && counts(from + at * size)) return from + at * size;
+		return null;
+	}
+	const view = new Uint32Array(memory, from, Math.floor((to - from) / 4));
+	const step = size / 4;
+	for (let at = step - 1; at < view.length; at += step) {
+		const byte = from + (at - step + 1) * 4;
+		if (((view[at] ?? 0) & exponent) === exponent && counts(byte)) return byte;
+	}
+	return null;
+}
+
+type Test = (from: number, to: number, exponent: number) => number;
+type WasmEngine = {
+	validate(code: Uint8Array): boolean;
+	Module: new (code: Uint8Array) => object;
+	Instance: new (
+		module: object,
+	) => {readonly exports: {memory: {buffer: ArrayBuffer}; any16: Test; any32: Test; any64: Test}};
+};
+
+const [I32, V128] = [0x7f, 0x7b];
+const SIMD = 0xfd;
+const get = (local: number) => [0x20, local];
+const set = (local: number) => [0x21, local];
+const text = (value: string) => [value.length, ...Buffer.from(value)];
+const sized = (bytes: readonly number[]): number[] => [...leb(bytes.length), ...bytes];
+const section = (id: number, items: readonly (readonly number[])[]) => [id, ...sized([items.length, ...items.flat()])];
+const leb = (value: number): number[] => (value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...leb(value >> 7)]);
+
+/**
+ * Three functions (from, to, exponent) → whether any lane has all bits of the exponent set, for lanes of 16, 32 and 64 bits.
+ * 64 bytes a turn: accumulator |= (word & mask) == mask.
+ */
+function program(pages: number): Uint8Array {
+	const signature = [0x60, 3, I32, I32, I32, 1, I32];
+	const exported = (name: string, kind: number, index: number) => [...text(name), kind, index];
+	return Uint8Array.from([
+		...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+		...section(1, [signature]),
+		...section(3, [[0], [0], [0]]),
+		...section(5, [[0, ...leb(pages)]]),
+		...section(7, [
+			exported('memory', 2, 0),
+			exported('any16', 0, 0),
+			exported('any32', 0, 1),
+			exported('any64', 0, 2),
+		]),
+		...section(10, [
+			body([SIMD, 0x10], [SIMD, 0x2d]),
+			body([SIMD, 0x11], [SIMD, 0x37]),
+			// The mask is widened to i64 and moved to the upper half first.
+			body([0xad, 0x42, 32, 0x86, SIMD, 0x12], [SIMD, 0xd6, 0x01]),
+		]),
+	]);
+}
+
+function body(splat: readonly number[], equal: readonly number[]): number[] {
+	const [from, to, exponent, mask, found] = [0, 1, 2, 3, 4];
+	const word = (offset: number) => [
+		...[...get(from), SIMD, 0x00, 0, offset], // v128.load
+		...[...get(mask), SIMD, 0x4e], // v128.and
+		...[...get(mask), ...equal],
+		...[...get(found), SIMD, 0x50, ...set(found)], // v128.or
+	];
+	return sized([
+		...[1, 2, V128],
+		...[...get(exponent), ...splat, ...set(mask)],
+		...[0x02, 0x40], // block
+		...[...get(from), ...get(to), 0x4f, 0x0d, 0], // leave when from >= to
+		...[0x03, 0x40], // loop
+		...[0, 16, 32, 48].flatMap(word),
+		...[...get(from), 0x41, 0xc0, 0x00, 0x6a, 0x22, from], // from += 64
+		...[...get(to), 0x49, 0x0d, 0], // again while from < to
+		...[0x0b, 0x0b],
+		...[...get(found), SIMD, 0x53], // v128.any_true
+		0x0b,
+	]);
+}

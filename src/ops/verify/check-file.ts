@@ -1,0 +1,154 @@
+import {closeSync, fstatSync, openSync, type Stats, statSync} from 'node:fs';
+import {basename} from 'node:path';
+import {type Container, type DataRange, openContainer, placeIn} from '../tensor/container.ts';
+import {DamagedFile, UnsupportedFile} from '../tensor/damage.ts';
+import {type Dtype, ITEM_BYTES} from '../tensor/dtype.ts';
+import {type RangeScan, scanRange} from '../tensor/scan.ts';
+import {fileSource, type Source} from '../tensor/source.ts';
+import {sampleIndex} from './names.ts';
+import {layerAt, layerOf, type SampleShape, sampleShape} from './sample-shape.ts';
+import type {SizeRules} from './size-rules.ts';
+import {emptyMask, idsOf, layersAlike, wrongSideOfNorm} from './values.ts';
+import {atLeast, type Findings, type Identity, type Level, type Suspect, suspect, type Verdict} from './verdict.ts';
+
+export type CheckOptions = {
+	readonly level: Level;
+	/** Width of a state; null for any. */
+	readonly hidden: number | null;
+	readonly normWeight: Float32Array | null;
+};
+
+export type CheckedFile = Findings & {readonly path: string; readonly identity: Identity};
+
+/** Looks at one file. What stands in the way of that (gone, not to be read) is a verdict, too. */
+export function checkFile(path: string, options: CheckOptions, rules: SizeRules): CheckedFile {
+	let identity: Identity = {bytes: 0, mtimeMs: 0, inode: 0};
+	let fd: number | null = null;
+	try {
+		const name = basename(path);
+		if (options.level === 'stat') {
+			identity = identityOf(statSync(path));
+			const tokens = rules.tokensOf(name, identity.bytes);
+			if (tokens !== null) return {path, identity, ...nothing, verdict: {verdict: 'done'}, tokens};
+		}
+		fd = openSync(path, 'r');
+		const stat = fstatSync(fd);
+		identity = identityOf(stat);
+		const source = fileSource(fd, identity.bytes);
+		const findings = withHint(checkSource(source, name, options), stat, options.level);
+		if (options.level === 'stat' && findings.verdict.verdict === 'done') rules.learn(source, name);
+		const after = identityOf(fstatSync(fd));
+		if (after.bytes === identity.bytes && after.mtimeMs === identity.mtimeMs) return {path, identity, ...findings};
+		const words = 'changed while it was read';
+		return {path, identity, ...findings, verdict: {verdict: 'unverifiable', reason: 'changing', words}};
+	} catch (error) {
+		if (!(error instanceof Error && 'code' in error)) throw error;
+		return {
+			path,
+			identity,
+			...nothing,
+			verdict: {verdict: 'unverifiable', reason: 'unreadable', words: `${error.code}`},
+		};
+	} finally {
+		if (fd !== null) closeSync(fd);
+	}
+}
+
+/**
+ * Fewer blocks than bytes: pages that never reached the disk, or a file system that compresses. No verdict, but a look at
+ * the structure does not see what is missing.
+ */
+function withHint(findings: Findings, {size, blocks}: Stats, level: Level): Findings {
+	const sparse = size >= 65_536 && blocks * 512 < size - 4_096;
+	if (!sparse || atLeast(level, 'crc')) return findings;
+	return {...findings, notes: [...findings.notes, 'takes less room on the disk than its size: only crc tells']};
+}
+
+const identityOf = ({size, mtimeMs, ino}: Stats): Identity => ({bytes: size, mtimeMs, inode: ino});
+
+const nothing = {tokens: null, ids: null, normChecked: false, notes: []} as const;
+
+/** The same on bytes. At `stat` the structure is read: a size alone is judged by SizeRules. */
+export function checkSource(source: Source, name: string, options: CheckOptions): Findings {
+	try {
+		return judge(openContainer(source, name), sampleIndex(name) !== null, options);
+	} catch (error) {
+		if (error instanceof UnsupportedFile) return {...nothing, verdict: {verdict: 'unsupported', reason: error.kind}};
+		if (!(error instanceof DamagedFile)) throw error;
+		return {...nothing, verdict: suspect(error.damage, error.message)};
+	}
+}
+
+function judge(container: Container, mustBeSample: boolean, options: CheckOptions): Findings {
+	const {notes} = container;
+	const sample = sampleShape(container, options.hidden);
+	if (sample && 'verdict' in sample) return {...nothing, notes, verdict: sample};
+	const found = {...nothing, notes, tokens: sample?.tokens ?? null};
+	if (mustBeSample && !sample) return {...found, verdict: suspect('shape', 'holds no states with their ids')};
+	if (mustBeSample && sample?.tokens === 0) return {...found, verdict: suspect('shape', 'a sample of 0 tokens')};
+	if (container.format === 'torch' && container.tensors.length === 0)
+		return {...found, verdict: suspect('not a tensor file', 'holds no tensors')};
+	if (!atLeast(options.level, 'crc')) return {...found, verdict: {verdict: 'done'}};
+	const values = options.level === 'values';
+	for (const range of container.ranges) {
+		const seen = scanRange(range, values ? dtypeOf(container, range) : null, element =>
+			container.tensors.some(tensor => tensor.range === range && placeIn(tensor, element) !== null),
+		);
+		const trouble = scanned(container, sample, range, seen, values);
+		if (trouble) return {...found, verdict: trouble};
+	}
+	const content = values && sample ? contentOf(sample, options.normWeight) : null;
+	const verdict: Verdict = content?.trouble ?? wholeness(container);
+	return {...found, verdict, ids: content?.ids ?? null, normChecked: content?.normChecked ?? false};
+}
+
+/** safetensors never has checksums: there is nothing that a file could lack, and zero pages were looked for. */
+function wholeness({format, checksums}: Container): Verdict {
+	if (checksums || format === 'safetensors') return {verdict: 'done'};
+	return {verdict: 'unverifiable', reason: 'no checksums', words: 'all checksums are 0: none were written'};
+}
+
+/** The type of a range's elements, if all tensors that look into it agree. */
+function dtypeOf({tensors}: Container, range: DataRange): Dtype | null {
+	const types = new Set(tensors.filter(tensor => tensor.range === range).map(({dtype}) => dtype));
+	return types.size === 1 ? ([...types][0] ?? null) : null;
+}
+
+function scanned(
+	{checksums, tensors}: Container,
+	sample: SampleShape | null,
+	range: DataRange,
+	seen: RangeScan,
+	values: boolean,
+): Suspect | null {
+	const name = range.name.slice(range.name.indexOf('/') + 1);
+	const layer = sample ? layerOf(sample, range) : null;
+	if (range.crc !== null && seen.crc !== range.crc) return suspect('checksum', `checksum of ${name} is wrong`, layer);
+	const at = (element: number | null) => (sample && element !== null ? layerAt(sample, range, element) : layer);
+	if (seen.nonFinite !== null) {
+		const held = tensors.find(tensor => tensor.range === range && placeIn(tensor, seen.nonFinite ?? 0) !== null);
+		return suspect('not finite', `${held?.name || name} holds NaN or infinity`, at(seen.nonFinite));
+	}
+	// Only states: ids and masks are full of honest zeros.
+	const state = tensors.find(tensor => tensor.range === range && /(^|[._])hidden_states?(\[|$)/.test(tensor.name));
+	if (!state || range.bytes === 0) return null;
+	if (values && seen.allZero) return suspect('zeros', `${state.name} holds nothing but zeros`, layer);
+	if (seen.zeroPages === 0 || (checksums && !values)) return null;
+	const first = Math.floor((seen.firstZeroPage ?? 0) / ITEM_BYTES[state.dtype]);
+	return suspect('zero pages', `${state.name} has ${seen.zeroPages} zeroed pages`, at(first));
+}
+
+function contentOf(sample: SampleShape, weight: Float32Array | null) {
+	const {tokens, groups} = sample;
+	const ids = idsOf(sample);
+	let trouble: Suspect | null = typeof ids === 'object' ? ids : null;
+	let normChecked = false;
+	for (const group of groups) {
+		trouble ??= layersAlike(group, tokens);
+		if (!weight) continue;
+		const side = wrongSideOfNorm(group, tokens, weight);
+		normChecked ||= side !== undefined;
+		trouble ??= side ?? null;
+	}
+	return {trouble: trouble ?? emptyMask(sample), ids: typeof ids === 'number' ? ids : null, normChecked};
+}

@@ -1,0 +1,81 @@
+import type {PlacedTensor} from '../tensor/container.ts';
+import {crc32} from '../tensor/crc.ts';
+import {ITEM_BYTES} from '../tensor/dtype.ts';
+import {inRowOrder} from '../tensor/torch-reader.ts';
+import {sideOfNorm} from './norm.ts';
+import type {LayerGroup, LayerView, SampleShape} from './sample-shape.ts';
+import {type Suspect, suspect} from './verdict.ts';
+
+const ROWS = 8;
+/** Ids and masks are read whole; nothing that trains is near this. */
+const MAX_LIST_BYTES = 64 * 1024 * 1024;
+
+/** Layers that are one and the same in every row looked at (eight, spread over the sample). */
+export function layersAlike({views}: LayerGroup, tokens: number): Suspect | null {
+	const comparable = views.filter(({tensor}) => tensor.stride.at(-1) === 1);
+	if (tokens === 0 || comparable.length < 2) return null;
+	const rows = spread(tokens);
+	const seen = new Map<string, number>();
+	for (const view of comparable) {
+		const print = rowsOf(view, rows)
+			.map(row => row.toString('latin1'))
+			.join('');
+		const same = seen.get(print);
+		if (same !== undefined) return suspect('layers alike', `state ${view.layer} equals state ${same}`, view.layer);
+		seen.set(print, view.layer);
+	}
+	return null;
+}
+
+/** Whether the last state of a group is on the side of the norm that its layout promises; undefined when it cannot tell. */
+export function wrongSideOfNorm(group: LayerGroup, tokens: number, weight: Float32Array): Suspect | null | undefined {
+	const view = group.views.at(-1);
+	if (!view || tokens === 0 || view.width !== weight.length || view.tensor.stride.at(-1) !== 1) return undefined;
+	const side = sideOfNorm(rowsOf(view, spread(tokens)), view.tensor.dtype, weight);
+	if (side === null) return undefined;
+	return side === group.final
+		? null
+		: suspect('norm', `final state is ${side} where its layout is ${group.final}`, view.layer);
+}
+
+const spread = (tokens: number): number[] => {
+	const count = Math.min(ROWS, tokens);
+	return Array.from({length: count}, (_, at) => Math.floor((at * (tokens - 1)) / Math.max(count - 1, 1)));
+};
+
+function rowsOf({tensor, start, step, width}: LayerView, rows: readonly number[]): Buffer[] {
+	const size = ITEM_BYTES[tensor.dtype];
+	// Once for all rows: opening a packed range unpacks it.
+	const source = tensor.range.open();
+	return rows.map(row => source.read((start + row * step) * size, width * size));
+}
+
+/** CRC of the ids as 64-bit numbers, or why they cannot be ids; null when they are of no type that ids have. */
+export function idsOf({ids}: SampleShape): number | Suspect | null {
+	if (ids.dtype !== 'I64' && ids.dtype !== 'I32') return null;
+	const data = wholeOf(ids);
+	if (data === null) return null;
+	const wide = ids.dtype === 'I64' ? data : Buffer.alloc(data.length * 2);
+	const size = ITEM_BYTES[ids.dtype];
+	for (let at = 0; at < data.length; at += size) {
+		const low = data.readInt32LE(at);
+		// A token id has 31 bits at most: the upper half of 64 must be empty.
+		if (low < 0 || (size === 8 && data.readInt32LE(at + 4) !== 0))
+			return suspect('ids', `token ${at / size} of ${ids.name} is no id`);
+		if (size === 4) wide.writeInt32LE(low, at * 2);
+	}
+	return crc32(wide);
+}
+
+/** A mask of nothing but zeros: the sample trains nothing. */
+export function emptyMask({mask, tokens}: SampleShape): Suspect | null {
+	if (!mask || tokens === 0) return null;
+	const data = wholeOf(mask);
+	return data?.every(byte => byte === 0) ? suspect('mask', `${mask.name} is all zero`) : null;
+}
+
+function wholeOf({range, dtype, offset, shape, stride}: PlacedTensor): Buffer | null {
+	const count = shape.reduce((product, size) => product * size, 1);
+	if (range.bytes > MAX_LIST_BYTES || count * ITEM_BYTES[dtype] > MAX_LIST_BYTES) return null;
+	return inRowOrder(range.open().read(0, range.bytes), ITEM_BYTES[dtype], offset, shape, stride);
+}
