@@ -7,5 +7,6 @@ export default defineConfig({
 		testTimeout: 30_000,
 		hookTimeout: 60_000,
 		maxWorkers: 2,
+		reporters: ['default', './test/support/summary-reporter.ts'],
 	},
 });

@@ -160,9 +160,18 @@ function moving(extraction: ExtractionConfig, before: Before, {facts, nowMs}: Si
 		.flatMap(group => [...group.files.values()])
 		.filter(file => file.modifiedAt > before.newestAt && file.whole).length;
 	const rate = run?.samplesPerSecond?.toFixed(2) ?? '?';
-	const eta = run?.etaMs
-		? `, ETA ${Math.round(run.etaMs.low / 60_000)}-${Math.round(run.etaMs.high / 60_000)} min`
-		: '';
+	const eta = run?.etaMs ? `, ETA ${span(run.etaMs)}` : '';
 	const words = `${fresher} new files, ${rate} samples/s, ${run?.errors ?? '?'} errors${eta}`;
 	return nowMs - since >= extraction.confirmMs && fresher > 1 ? {state: 'met', words} : {state: 'pending', words};
+}
+
+/** `40-55 s`, `12-15 min`, `4.4-4.9 h`. */
+function span({low, high}: {readonly low: number; readonly high: number}): string {
+	const [unit, ms, digits] =
+		high < 120_000
+			? (['s', 1_000, 0] as const)
+			: high < 7_200_000
+				? (['min', 60_000, 0] as const)
+				: (['h', 3_600_000, 1] as const);
+	return `${(low / ms).toFixed(digits)}-${(high / ms).toFixed(digits)} ${unit}`;
 }

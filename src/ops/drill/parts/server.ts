@@ -43,7 +43,10 @@ export async function runServer(box: PartBox, argv: readonly string[]): Promise<
 		process.once('SIGINT', terminate);
 	});
 	const crash = new Promise<never>((_, reject) => {
-		const crashed = (name: string, pid: number, status: number): void => {
+		const crashed = async (name: string, pid: number, status: number): Promise<void> => {
+			// A stop reaches the whole control group at once, and a rank may be gone before our own TERM is heard of.
+			await sleep(300);
+			if (state.draining) return;
 			log.line(`Subprocess ${name} (pid=${pid}) crashed with exit code ${status}`);
 			log.line('Received sigquit from a child process. It usually means the child failed.');
 			reject(new StartFailed());
