@@ -8,7 +8,7 @@ const seenWidths = new Map();
 const cellsOf = text => {
 	let cells = seenWidths.get(text);
 	if (cells === undefined) {
-		if (seenWidths.size >= 1024) seenWidths.clear();
+		if (seenWidths.size >= 512) seenWidths.clear();
 		cells = stringWidth(text);
 		seenWidths.set(text, cells);
 	}
@@ -66,13 +66,18 @@ export const inkOutput = {
 export default function widestLine(string) {
 	const known = seen.get(string);
 	if (known !== undefined) return known;
-	if (seen.size >= 1024) seen.clear();
+	if (seen.size >= 512) seen.clear();
 	const width = measured(string);
 	seen.set(string, width);
 	return width;
 }
 function measured(string) {`,
 			),
+			loader: 'js',
+		}));
+		// A screen shows some hundred texts at a time; thousands of old ones kept are megabytes for nothing.
+		build.onLoad({filter: /[\\/]ink[\\/]build[\\/](measure|wrap)-text\.js$/}, ({path}) => ({
+			contents: readFileSync(path, 'utf8').replace('maxSize: 4096', 'maxSize: 512'),
 			loader: 'js',
 		}));
 		// Most of a screen is ASCII with lines and blocks, one cell each: no need to look for graphemes in it.

@@ -5,6 +5,7 @@ import {join} from 'node:path';
 import {LOCAL_TARGET} from '../../src/ops/config/config.ts';
 import {PROBES} from '../../src/ops/probes/catalogue.ts';
 import {heapGrowth, heapOptions} from './heap.ts';
+import {costOf, percent} from './process-cost.ts';
 import {type Figures, measure, sleep, type Watched, watch} from './watched.ts';
 
 const PROGRAM = join(import.meta.dirname, 'relight.js');
@@ -31,6 +32,9 @@ export async function monitor(): Promise<void> {
 		);
 		const quiet = await watch(process.execPath, [PROGRAM], /relight/, env);
 		await report('relight, a quiet box without cards', quiet, 'bytes/s must 1500, aim 500');
+		say(
+			`nvidia-smi's stand-in costs ${toolPercent(folder).toFixed(2)} % at three questions in two seconds: part of the CPU below, not of the budget`,
+		);
 		const live = await console_();
 		const own = await report(
 			`relight, 8 cards, ${count()} processes`,
@@ -95,6 +99,17 @@ function localConfig(directory: string, folder: string): string {
 		`          dev: ${directory}/dev`,
 		'',
 	].join('\n');
+}
+
+/** The looked-at tool's own share, in percent of a core. */
+function toolPercent(folder: string): number {
+	const [query = ''] = readQueries();
+	const RUNS = 60;
+	const before = costOf(process.pid);
+	for (let run = 0; run < RUNS; run++) spawnSync(join(folder, 'bin/nvidia-smi'), [query]);
+	const after = costOf(process.pid);
+	const ticks = after.familyTicks - before.familyTicks - (after.ownTicks - before.ownTicks);
+	return percent((ticks / RUNS) * 1.5, 1);
 }
 
 /** The queries that the probes make, taken from their scripts. */

@@ -58,7 +58,7 @@ export function createPoller(options: PollerOptions): Poller {
 		const outcome = await observe(probe, context, id === 'guest' ? options.askOuter : options.ask);
 		options.onWork(-1);
 		if (stopped) return;
-		silent.set(id, !outcome.ok && isSilence(outcome.failure) ? (silent.get(id) ?? 0) + 1 : 0);
+		silent.set(id, !outcome.ok && isLasting(outcome.failure) ? (silent.get(id) ?? 0) + 1 : 0);
 		const now = options.facts();
 		const next = record(now[id] as Reading<FactValues[K]> | null, outcome, {turn: mine, startedAt, at: clock()});
 		options.onFacts({...now, [id]: next}, id);
@@ -118,7 +118,5 @@ export function createPoller(options: PollerOptions): Poller {
 	};
 }
 
-/** A tool that gave up waiting says so in words; that is silence as well. */
-const isSilence = (failure: Failure): boolean =>
-	['timeout', 'unreachable', 'lost'].includes(failure.kind) ||
-	(failure.kind === 'complaint' && failure.says.startsWith('no answer'));
+/** Silence, and a tool that says in words that it cannot: asking at full speed changes neither. */
+const isLasting = (failure: Failure): boolean => ['timeout', 'unreachable', 'lost', 'complaint'].includes(failure.kind);

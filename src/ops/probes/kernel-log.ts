@@ -40,6 +40,7 @@ export const kernelLog: Probe<KernelLogFacts> = {
 	id: 'kernel-log',
 	lane: 'services',
 	everyMs: 5000,
+	paceMs: ({source}) => (source === 'dmesg' || source === 'journal' ? 10_000 : 60_000),
 	limitMs: 14_000,
 	capBytes: 1_048_576,
 	script: () =>

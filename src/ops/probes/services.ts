@@ -98,6 +98,7 @@ export const services: Probe<ServiceFacts> = {
 	id: 'services',
 	lane: 'services',
 	everyMs: 5000,
+	paceMs: ({manager}) => (manager === 'absent' ? 60_000 : 5_000),
 	limitMs: 20_000,
 	capBytes: 1_048_576,
 	script: ({target, hints}) => {

@@ -1,6 +1,7 @@
 import {spawn, spawnSync} from 'node:child_process';
 import {
 	chmodSync,
+	cpSync,
 	existsSync,
 	mkdtempSync,
 	readdirSync,
@@ -141,10 +142,15 @@ test('a directory that cannot be read is one sentence and exit 3', () => {
 	chmodSync(at('rows_0-2000'), 0);
 	// Root may read everything: as nobody, then.
 	const uid = process.getuid?.() === 0 ? 65_534 : undefined;
-	const found = spawnSync(process.execPath, [join(DIST, 'relight.js'), 'verify', root], {
+	const program = mkdtempSync(join(tmpdir(), 'relight-readable-'));
+	cpSync(DIST, program, {recursive: true});
+	chmodSync(program, 0o755);
+	const found = spawnSync(process.execPath, [join(program, 'relight.js'), 'verify', root], {
+		cwd: '/',
 		encoding: 'utf8',
 		...(uid && {uid}),
 	});
+	rmSync(program, {recursive: true});
 	expect([found.status, found.stdout, found.stderr]).toEqual([
 		3,
 		'',
