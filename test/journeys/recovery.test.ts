@@ -1,8 +1,28 @@
 import {afterEach, expect, test} from 'vitest';
-import {closeTerminals, openScreen} from '../support/terminal.ts';
+import {closeTerminals, openScreen, type Screen} from '../support/terminal.ts';
 import {until} from '../support/until.ts';
 
 afterEach(closeTerminals);
+
+const moment = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms));
+
+/** As a person does: one look at the screen between two keys, since what arrives together never acts. */
+async function choose(screen: Screen, digit: string): Promise<void> {
+	await screen.press('o');
+	await screen.see('a digit plans it at once');
+	await screen.press(digit);
+	await screen.see(/does \d+ commands? in \d+ steps/);
+	await moment(400);
+}
+
+async function confirm(screen: Screen, word: string): Promise<void> {
+	await screen.see(`type ${word} to confirm`);
+	for (let typed = 1; typed <= word.length; typed++) {
+		await screen.press(word.charAt(typed - 1));
+		await screen.see(`confirm: ${word.slice(0, typed)}_`);
+	}
+	await screen.press('Enter');
+}
 
 test('the incident is recovered with the keyboard alone, and the terminal is given back', async () => {
 	const screen = openScreen(['drill']);
@@ -12,15 +32,12 @@ test('the incident is recovered with the keyboard alone, and the terminal is giv
 	await screen.see('missing: 02b_');
 	expect(screen.alternate).toBe(true);
 
-	await screen.press('o');
-	await screen.see('run-extractor');
-	await screen.press('5');
-	await screen.see('type ct129 to confirm', 5_000);
+	await choose(screen, '5');
 	await screen.see('systemctl disable -- vllm-kimi-k25-int4.service');
 	await screen.press('Enter');
-	await screen.see(/type "ct129" to confirm|too soon/);
-	await new Promise(resolve => setTimeout(resolve, 3_100));
-	await screen.press('c', 't', '1', '2', '9', 'Enter');
+	await screen.see(/type ct129 first|too soon/);
+	await moment(3_100);
+	await confirm(screen, 'ct129');
 	await screen.see('runbook 6/6', 90_000);
 	await screen.see(/recover done/, 30_000);
 
@@ -30,38 +47,28 @@ test('the incident is recovered with the keyboard alone, and the terminal is giv
 	await until(() => !screen.alternate && screen.cursorVisible, 5_000, 'the terminal given back');
 }, 180_000);
 
-test('the three operations by their own keys, one after another', async () => {
+test('the operations of the incident by their own keys, one after another', async () => {
 	const screen = openScreen(['drill', '--seed', '3'], {columns: 120, rows: 40});
 	await screen.see('comes back at boot', 30_000);
-	await screen.see(/\[o 1\]/);
+	await screen.see('script gone');
 
-	await screen.press('o', '1');
-	await screen.see('type int4 to confirm');
-	await new Promise(resolve => setTimeout(resolve, 400));
-	await screen.press('i', 'n', 't', '4', 'Enter');
+	await choose(screen, '1');
+	await confirm(screen, 'int4');
 	await screen.see(/stop-service done/, 30_000);
 
-	await screen.press('o', '6');
-	await screen.see(/does 1 command/);
-	await new Promise(resolve => setTimeout(resolve, 400));
+	await choose(screen, '6');
 	await screen.press('y');
 	await screen.see(/restore-files done/, 30_000);
 
-	await screen.press('o', '7');
-	await screen.see('to confirm');
-	await new Promise(resolve => setTimeout(resolve, 400));
-	await screen.press(...'sglang_hs', 'Enter');
+	await choose(screen, '7');
+	await confirm(screen, 'sglang_hs');
 	await screen.see(/clear-dumps done/, 30_000);
 
-	await screen.press('o', '3');
-	await screen.see('to confirm');
-	await new Promise(resolve => setTimeout(resolve, 400));
-	await screen.press(...'server', 'Enter');
+	await choose(screen, '3');
+	await confirm(screen, 'server');
 	await screen.see(/launch-server done/, 60_000);
 
-	await screen.press('o', '4');
-	await screen.see(/does 2 commands/);
-	await new Promise(resolve => setTimeout(resolve, 400));
+	await choose(screen, '4');
 	await screen.press('y');
 	await screen.see(/run-extractor done/, 60_000);
 	await screen.press('q');

@@ -83,7 +83,11 @@ export function openScreen(
 			),
 		text: () => screen.rows().join('\n'),
 		see: (text, limitMs = 20_000) =>
-			until(() => matches(screen.text(), text), limitMs, `seeing ${text} in\n${screen.text()}\nwhich`),
+			until(
+				() => matches(screen.text(), text),
+				limitMs,
+				() => `seeing ${text} in\n${screen.text()}\nwhich`,
+			),
 		unsee: (text, limitMs = 20_000) => until(() => !matches(screen.text(), text), limitMs, `no longer seeing ${text}`),
 		async press(...keys) {
 			for (const key of keys) {

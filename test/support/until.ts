@@ -2,11 +2,12 @@
 export async function until(
 	condition: () => boolean | Promise<boolean>,
 	limitMs = 15_000,
-	what = 'the condition',
+	what: string | (() => string) = 'the condition',
 ): Promise<void> {
 	const end = Date.now() + limitMs;
 	while (!(await condition())) {
-		if (Date.now() > end) throw new Error(`${what} did not come true in ${limitMs} ms`);
+		if (Date.now() > end)
+			throw new Error(`${typeof what === 'string' ? what : what()} did not come true in ${limitMs} ms`);
 		await new Promise(resolve => setTimeout(resolve, 20));
 	}
 }
