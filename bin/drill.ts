@@ -2,26 +2,16 @@ import {join} from 'node:path';
 import type {Box, Scenario} from '../src/ops/drill/box.ts';
 import {operationEntry} from '../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan, type RunOutcome, type Situation} from '../src/ops/operations/operation.ts';
-import type {ProbeId} from '../src/ops/probes/probe.ts';
 import {RECOVER} from '../src/ops/runbook/recover.ts';
 import {planRecovery} from '../src/ops/runbook/run-recovery.ts';
 import {type Composition, compose} from './compose.ts';
 import {UsageError} from './configuration.ts';
 import {operatorOf} from './login.ts';
+import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 import {tellEvent} from './run.ts';
 
 const SCENARIOS: readonly Scenario[] = ['incident', 'frozen-ssh'];
-const LOOKS: readonly ProbeId[] = [
-	'gpus',
-	'holders',
-	'processes',
-	'mounts',
-	'services',
-	'server',
-	'extraction',
-	'files',
-];
 
 /** The console on the embedded box; without a terminal, or when asked, the whole recovery by itself. */
 export async function drill([name = 'incident', ...rest]: readonly string[], options: Options): Promise<number> {

@@ -1,25 +1,15 @@
 import {join} from 'node:path';
 import {OPERATIONS, operationEntry} from '../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan, type RunEvent} from '../src/ops/operations/operation.ts';
-import type {ProbeId} from '../src/ops/probes/probe.ts';
 import {redact} from '../src/ops/redact.ts';
 import {RECOVER} from '../src/ops/runbook/recover.ts';
 import {planRecovery} from '../src/ops/runbook/run-recovery.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
+import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
-const LOOKS: readonly ProbeId[] = [
-	'gpus',
-	'holders',
-	'processes',
-	'mounts',
-	'services',
-	'server',
-	'extraction',
-	'files',
-];
 const EXIT = {done: 0, failed: 2, unknown: 3, refused: 4, cancelled: 130} as const;
 
 /** One operation without the console. Without --yes it only shows what it would do. */

@@ -5,19 +5,10 @@ import {statusLines} from '../src/ui/plain.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';
+import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
-const LOOKS: readonly ProbeId[] = [
-	'gpus',
-	'holders',
-	'processes',
-	'mounts',
-	'services',
-	'kernel-log',
-	'server',
-	'extraction',
-	'files',
-];
+const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log'];
 
 /** One look at everything. A host that does not answer is unknown (3), which is not broken (2). */
 export async function status(name: string | undefined, options: Options): Promise<number> {
@@ -29,7 +20,7 @@ export async function status(name: string | undefined, options: Options): Promis
 	const target = pickTarget(configuration, name);
 	const {store, engine} = await compose({target, operator, mode: 'live', readOnly: true, journalDirectory: null});
 	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
-	await engine.look(LOOKS);
+	await engine.look(SEEN);
 	// The end records of a big tree take more than one look, and owners of new processes one more.
 	await engine.look(['processes', 'services', 'extraction', 'mounts']);
 	clearTimeout(slow);
@@ -50,7 +41,7 @@ export function exitCode(state: ConsoleState): number {
 /** relight.status/1: every reading with its state and the time it is of; unknown is null, never 0. */
 function statusObject(state: ConsoleState): object {
 	const readings = Object.fromEntries(
-		LOOKS.map(id => {
+		SEEN.map(id => {
 			const reading = state.facts[id];
 			const at = reading?.last ? new Date(reading.last.at).toISOString() : null;
 			if (!reading) return [id, {state: 'absent', at: null, value: null}];
