@@ -74,30 +74,40 @@ const orderedRows = derive(
 	},
 );
 
+/** Apart from the clock: of thousands of rows none is looked at again when only a second has passed. */
+const shownRows = derive([orderedRows, state => state.view.selected.processes], (rows, selected) => {
+	const chosen = rows.some(row => row.key === selected) ? selected : (rows[0]?.key ?? null);
+	return rows.map(row => (row.key === chosen ? {...row, selected: true} : row));
+});
+
+const counts = derive([allRows], rows => ({
+	total: rows.length,
+	holders: rows.filter(row => row.holder).length,
+	stuck: rows.filter(row => row.stuck).length,
+}));
+
 export const selectProcesses: (state: ConsoleState) => ProcessPaneModel = derive(
 	[
-		orderedRows,
-		allRows,
+		shownRows,
+		counts,
 		state => factsOnScreen(state).processes,
 		nowOnScreen,
-		state => state.view.selected.processes,
-		state => state.view,
+		state => state.view.filter.processes,
+		state => state.view.sort,
+		state => state.view.tree,
 	],
-	(rows, all, reading, nowMs, selected, view) => {
-		const chosen = rows.some(row => row.key === selected) ? selected : (rows[0]?.key ?? null);
-		return {
-			face: face('processes', reading, nowMs),
-			rows: rows.map(row => (row.key === chosen ? {...row, selected: true} : row)),
-			total: all.length,
-			holders: all.filter(row => row.holder).length,
-			stuck: all.filter(row => row.stuck).length,
-			complete: reading?.last?.value.complete ?? true,
-			filter: view.filter.processes,
-			sort: view.sort.processes,
-			inverted: view.sort.inverted,
-			tree: view.tree,
-		};
-	},
+	(rows, {total, holders, stuck}, reading, nowMs, filter, sort, tree) => ({
+		face: face('processes', reading, nowMs),
+		rows,
+		total,
+		holders,
+		stuck,
+		complete: reading?.last?.value.complete ?? true,
+		filter,
+		sort: sort.processes,
+		inverted: sort.inverted,
+		tree,
+	}),
 );
 
 function rowsOf(
