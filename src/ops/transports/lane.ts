@@ -2,7 +2,7 @@ import {randomBytes} from 'node:crypto';
 import {type Command, quote} from '../command.ts';
 import {bad, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer} from '../probes/probe.ts';
-import type {Channel, Environment, Transport} from './transport.ts';
+import type {Channel, ChannelEnd, Environment, Transport} from './transport.ts';
 
 export type Limits = {readonly limitMs: number; readonly capBytes: number};
 
@@ -48,6 +48,7 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 	let lastFailure: Failure | null = null;
 	let closed = false;
 	let asking = false;
+	let ending: ((end: ChannelEnd) => void) | null = null;
 
 	function drop(failure: Failure): {readonly ok: false; readonly failure: Failure} {
 		const old = channel;
@@ -71,8 +72,11 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 				if (!asking) noiseBytes += chunk.length;
 			});
 		}
-		fresh.ended.then(() => {
-			if (channel === fresh && !asking) channel = null;
+		// One listener for the shell's whole life: one a request would keep every answer until the shell ends.
+		fresh.ended.then(end => {
+			if (channel !== fresh) return;
+			if (asking) ending?.(end);
+			else channel = null;
 		});
 	}
 
@@ -91,7 +95,9 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 			adopt(opened.value);
 		}
 		asking = true;
-		const exchanged = await exchange(channel as Channel, script, limits);
+		const exchanged = await exchange(channel as Channel, script, limits, listener => {
+			ending = listener;
+		});
 		asking = false;
 		noiseBytes += exchanged.noiseBytes;
 		if (!exchanged.outcome.ok) return drop(exchanged.outcome.failure);
@@ -140,7 +146,12 @@ async function within(opening: Promise<Outcome<Channel>>, limitMs: number): Prom
 
 type Exchange = {readonly outcome: Outcome<Answer>; readonly noiseBytes: number};
 
-function exchange(channel: Channel, script: string, {limitMs, capBytes}: Limits): Promise<Exchange> {
+function exchange(
+	channel: Channel,
+	script: string,
+	{limitMs, capBytes}: Limits,
+	onEnd: (listener: ((end: ChannelEnd) => void) | null) => void,
+): Promise<Exchange> {
 	const mark = `@@${randomBytes(8).toString('hex')}`;
 	const out = collector(mark);
 	const err = collector(mark);
@@ -154,6 +165,7 @@ function exchange(channel: Channel, script: string, {limitMs, capBytes}: Limits)
 			channel.stdout.removeListener('data', onOut);
 			channel.stderr.removeListener('data', onErr);
 			settled = true;
+			onEnd(null);
 			resolve({outcome, noiseBytes: out.noise() + err.noise()});
 		}
 		let settled = false;
@@ -169,7 +181,7 @@ function exchange(channel: Channel, script: string, {limitMs, capBytes}: Limits)
 		const onErr = (chunk: Buffer) => onData(err, chunk);
 		channel.stdout.on('data', onOut);
 		channel.stderr.on('data', onErr);
-		channel.ended.then(end => {
+		onEnd(end => {
 			if (settled) return;
 			const detail =
 				end.kind === 'exit'
