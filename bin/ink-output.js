@@ -75,6 +75,11 @@ function measured(string) {`,
 			),
 			loader: 'js',
 		}));
+		// The layout engine comes as a data URL: fetching it loads the whole HTTP client of Node before the first paint.
+		build.onLoad({filter: /[\\/]yoga-wasm-base64-esm\.js$/}, ({path}) => ({
+			contents: `const fetch = undefined;\n${readFileSync(path, 'utf8')}`,
+			loader: 'js',
+		}));
 		// A screen shows some hundred texts at a time; thousands of old ones kept are megabytes for nothing.
 		build.onLoad({filter: /[\\/]ink[\\/]build[\\/](measure|wrap)-text\.js$/}, ({path}) => ({
 			contents: readFileSync(path, 'utf8').replace('maxSize: 4096', 'maxSize: 512'),

@@ -11,8 +11,11 @@ export function hintsOf(
 	const holders = facts.holders?.last?.value.holders ?? [];
 	const pids = new Set<number>(visiblePids);
 	for (const holder of holders) pids.add(holder.pid);
-	for (const process of table?.processes ?? [])
-		if (process.state === 'D' || process.stuckSince !== null) pids.add(process.pid);
+	const stuckPids: number[] = [];
+	for (const {pid, state, stuckSince} of table?.processes ?? []) {
+		if (state === 'D') stuckPids.push(pid);
+		if (state === 'D' || stuckSince !== null) pids.add(pid);
+	}
 	const server = facts.server?.last?.value.record;
 	if (server) pids.add(server.pid);
 	const run = facts.extraction?.last?.value.run;
@@ -25,7 +28,14 @@ export function hintsOf(
 		if (holding.has(process.pid) && process.owner.kind === 'unit') units.add(process.owner.unit);
 	if (server?.unit) units.add(server.unit);
 	const serverLog = server?.log ?? null;
-	return {pids: [...pids], units: [...units], serverLog, log: logPath(view.logSource, serverLog, target), nowMs};
+	return {
+		pids: [...pids],
+		stuckPids,
+		units: [...units],
+		serverLog,
+		log: logPath(view.logSource, serverLog, target),
+		nowMs,
+	};
 }
 
 function logPath(

@@ -10,6 +10,8 @@ import {stuckPid, unlessStuck} from './stuck-tool.ts';
 export type GpuFacts = {
 	readonly cards: readonly Gpu[];
 	readonly lost: readonly LostGpu[];
+	/** When the optional fields were last asked for (epoch ms); 0 while the driver still refuses some of them. */
+	readonly moreAt: number;
 };
 
 export type Gpu = {
@@ -74,12 +76,13 @@ const OPTIONAL = {
 type OptionalProperty = keyof typeof OPTIONAL;
 const PROPERTIES = Object.keys(OPTIONAL) as OptionalProperty[];
 const NOT_A_FIELD = 'not a field of this driver';
+const MORE_EVERY_MS = 10_000;
 
 const SECTIONS = ['core', 'core-status', 'more', 'more-status', 'kernel', 'nodes'] as const;
 
 /**
- * Two queries, each behind its own limit: the core, and the optional set without what this driver has refused before. The
- * second is skipped when the first gets no answer. Complaint in the tool's own words when no card could be read.
+ * Two queries, each behind its own limit: the core, and every 10 s the optional set without what this driver has refused
+ * before. The second is skipped when the first gets no answer. Complaint in the tool's own words when no card could be read.
  */
 export const gpus: Probe<GpuFacts> = {
 	id: 'gpus',
@@ -87,23 +90,36 @@ export const gpus: Probe<GpuFacts> = {
 	everyMs: 2000,
 	limitMs: 14_000,
 	capBytes: 262_144,
-	script: context =>
-		unlessStuck(
+	script: context => {
+		const more = `case $r in 124|137|126|127) ;; *) q index,${asked(context).join(',')} ;; esac`;
+		return unlessStuck(
 			'nvidia-smi',
-			context.hints.pids,
+			context.hints.stuckPids,
 			[
 				DEFINE_MARK,
 				'q() { timeout -k 1 5 nvidia-smi "--query-gpu=$1" --format=csv,noheader,nounits 2>&1; r=$?; }',
 				`${mark('core')}; q ${CORE.join(',')}`,
-				`${mark('core-status')}; echo $r`,
-				`${mark('more')}; case $r in 124|137|126|127) ;; *) q index,${asked(context).join(',')} ;; esac`,
+				`${mark('core-status')}; echo $r; c=$r`,
+				`${mark('more')}; ${isMoreDue(context) ? more : ':'}`,
 				`${mark('more-status')}; echo $r`,
-				`${mark('kernel')}; head -n 1 "$PROC/driver/nvidia/version" 2>/dev/null; grep -E '^Mem(Total|Available):' "$PROC/meminfo" 2>/dev/null`,
+				`${mark('kernel')}; ${needsKernel(context.last) ? '' : '[ $c = 0 ] || '}{ ${KERNEL}; }`,
 				`${mark('nodes')}; for d in "$DEV"/nvidia[0-9]*; do [ -e "$d" ] && echo "\${d##*/}"; done; true`,
 			].join('\n'),
-		),
+		);
+	},
 	parse: parseGpus,
 };
+
+const KERNEL = `head -n 1 "$PROC/driver/nvidia/version" 2>/dev/null; grep -E '^Mem(Total|Available):' "$PROC/meminfo" 2>/dev/null`;
+
+/** The module's version explains a failure, the system's memory stands in for that of a board without its own. */
+const needsKernel = (last: GpuFacts | null): boolean =>
+	last === null ||
+	last.cards.length === 0 ||
+	last.cards.some(card => !card.memoryTotalBytes.known || card.sharedMemory);
+
+const isMoreDue = ({last, hints}: ProbeContext<GpuFacts>): boolean =>
+	last === null || hints.nowMs - last.moreAt >= MORE_EVERY_MS;
 
 /** The optional fields this driver is not known to refuse. */
 function asked({last}: ProbeContext<GpuFacts>): string[] {
@@ -138,14 +154,29 @@ function parseGpus(answer: Answer, context: ProbeContext<GpuFacts>): GpuFacts {
 	const more = readQuery(sections.more, fields);
 	const refused = /Field "([^"]+)" is not a valid field/.exec(sections.more)?.[1] ?? null;
 	const byIndex = new Map(more.rows.map(row => [row.get('index') ?? '', row]));
+	const due = isMoreDue(context);
 	return {
 		cards: core.rows.map(row => {
 			const extra = refused === null ? (byIndex.get(row.get('index') ?? '') ?? null) : null;
 			const why = extra || refused !== null ? 'not asked' : (more.notes[0] ?? 'no answer');
-			return toGpu(row, extra, {context, refused, why, meminfo: sections.kernel});
+			const gpu = toGpu(row, extra, {context, refused, why, meminfo: sections.kernel});
+			return due
+				? gpu
+				: withOptionalOf(
+						context.last?.cards.find(card => card.uuid === gpu.uuid),
+						gpu,
+					);
 		}),
 		lost,
+		moreAt: due ? (refused === null ? context.hints.nowMs : 0) : (context.last?.moreAt ?? 0),
 	};
+}
+
+/** Between two questions for them the optional fields stay as they were answered; a card new since then has none yet. */
+function withOptionalOf(before: Gpu | undefined, gpu: Gpu): Gpu {
+	if (!before) return gpu;
+	const kept = Object.fromEntries(PROPERTIES.map(property => [property, before[property]]));
+	return {...gpu, ...kept, needsReset: gpu.needsReset || before.needsReset};
 }
 
 type Surroundings = {

@@ -68,7 +68,7 @@ export const holders: Probe<HolderFacts> = {
 			`f=${where === '' ? '' : `$(${find})`}; ${mark('links')}; pr "$f"; ${mark('times')}; times`,
 			unlessStuck(
 				'nvidia-smi',
-				context.hints.pids,
+				context.hints.stuckPids,
 				[
 					capture('a', 5, `nvidia-smi --query-compute-apps=${APPS.join(',')} --format=csv,noheader,nounits`),
 					`${mark('apps')}; pr "$a"; ${mark('apps-status')}; echo $r; ${mark('panel')}`,

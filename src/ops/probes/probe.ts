@@ -60,6 +60,8 @@ export type ProbeContext<T> = {
 export type Hints = {
 	/** Processes known to hold a GPU, to be stuck, or to be on screen. */
 	readonly pids: readonly number[];
+	/** Those of them that were uninterruptible when last seen. */
+	readonly stuckPids: readonly number[];
 	/** Units that own GPU holders. */
 	readonly units: readonly string[];
 	/** Newest launch record, so that the server probe knows its log and identity. */

@@ -1,8 +1,9 @@
 const MOST_PIDS = 48;
 
 /**
- * Shell that runs `script` unless one of `pids` (stuck processes, as the hints name them) is this very tool in state D: a
- * driver that swallowed one query swallows the next as well, and every try would leave one more process behind. Status 75.
+ * Shell that runs `script` unless one of `pids` (uninterruptible when last seen) still is, and is this very tool: a driver
+ * that swallowed one query swallows the next as well, and every try would leave one more process behind. Status 75. Few
+ * pids on purpose: sh reads a file byte by byte.
  */
 export function unlessStuck(tool: string, pids: readonly number[], script: string): string {
 	if (pids.length === 0) return script;

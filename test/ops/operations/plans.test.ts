@@ -9,7 +9,7 @@ import {factsOf, sampleTarget} from '../../ui/support/sample-state.ts';
 
 const NOBODY: Partial<FactValues> = {
 	holders: {...sampleFacts.holders, holders: []},
-	gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, memoryUsedBytes: known(0)})), lost: []},
+	gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, memoryUsedBytes: known(0)})), lost: [], moreAt: 0},
 	services: {manager: 'systemd', units: []},
 	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.filter(mount => mount.path !== '/data')},
 };
@@ -190,10 +190,10 @@ test.each([
 		{gpus: {...sampleFacts.gpus, lost: [{busId: '0b:00', says: 'Unknown Error', advice: ''}]}},
 		/card lost: 0b:00/,
 	],
-	['too few cards', {gpus: {cards: [gpu(0)], lost: []}}, /1 of 8 cards answer/],
+	['too few cards', {gpus: {cards: [gpu(0)], lost: [], moreAt: 0}}, /1 of 8 cards answer/],
 	[
 		'a card that needs a reset',
-		{gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, needsReset: card.index === 2})), lost: []}},
+		{gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, needsReset: card.index === 2})), lost: [], moreAt: 0}},
 		/card 2 needs a reset/,
 	],
 	[

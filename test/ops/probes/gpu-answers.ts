@@ -7,7 +7,7 @@ export const MIB = 1024 ** 2;
 export const NOT_ASKED = unknown('no answer');
 
 /** Answer of a look: the core query's text, and what else the script sends. */
-const answer = (core: string, parts: {status?: number; more?: string; kernel?: string; nodes?: string} = {}) =>
+export const answer = (core: string, parts: {status?: number; more?: string; kernel?: string; nodes?: string} = {}) =>
 	answerOf({
 		core,
 		'core-status': `${parts.status ?? 0}\n`,

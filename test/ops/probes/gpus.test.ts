@@ -4,8 +4,8 @@ import {lostCard} from '../../../src/ops/formats/nvidia-trouble.ts';
 import {ParseError} from '../../../src/ops/outcome.ts';
 import {type GpuFacts, gpus} from '../../../src/ops/probes/gpus.ts';
 import {known, unknown} from '../../../src/ops/probes/probe.ts';
-import {CARD, complaint, MIB, NOT_ASKED, parse, row} from './gpu-answers.ts';
-import {contextOf, fixture, look, makeTree, pathWith} from './support.ts';
+import {answer, CARD, complaint, MIB, NOT_ASKED, parse, row} from './gpu-answers.ts';
+import {contextOf, fixture, look, makeTree, NOW_MS, pathWith} from './support.ts';
 
 describe('gpus', () => {
 	it('reads core and optional fields of one card', () => {
@@ -29,7 +29,23 @@ describe('gpus', () => {
 				},
 			],
 			lost: [],
+			moreAt: NOW_MS,
 		});
+	});
+
+	it('asks for the optional fields every 10 s, and keeps what they were in between', () => {
+		const more = '1, 49, 81.52, 600.00, 2430, 5, 5, 16, 16, 0, Disabled, Enabled, 0x0000000000000024';
+		const first = parse(row(1), {more});
+		const at = (ms: number) => contextOf({last: first, hints: {nowMs: NOW_MS + ms}});
+		expect(gpus.script(at(9_999))).not.toContain('power.draw');
+		expect(gpus.script(at(10_000))).toContain('power.draw');
+		const between = gpus.parse(answer(row(1, '900'), {more: ''}), at(2_000));
+		expect(between).toEqual({
+			...first,
+			cards: first.cards.map(card => ({...card, memoryUsedBytes: known(900 * MIB)})),
+		});
+		const gone = gpus.parse(answer(row(1), {more: 'No answer'}), at(10_000));
+		expect(gone.cards[0]?.powerWatts).toEqual(unknown('No answer'));
 	});
 
 	it('keeps the core when an optional field is unknown to the driver, and asks without it next time', () => {
@@ -94,6 +110,7 @@ describe('a card that fell off the bus is kept apart from those that answer', ()
 		expect(parse(`${row(1)}\n${sentence}`, {status: 255})).toEqual({
 			cards: [CARD],
 			lost: [{busId: '0b:00', says: 'Unknown Error', advice}],
+			moreAt: NOW_MS,
 		});
 	});
 
@@ -102,7 +119,7 @@ describe('a card that fell off the bus is kept apart from those that answer', ()
 		const lost = {busId: '02:00', says: 'GPU is lost. Reboot the system to recover this GPU', advice};
 		expect(lostCard(text)).toEqual(lost);
 		expect(lostCard(text.replace('.  R', '. R'))).toEqual(lost);
-		expect(parse(text, {status: 15})).toEqual({cards: [], lost: [lost]});
+		expect(parse(text, {status: 15})).toEqual({cards: [], lost: [lost], moreAt: NOW_MS});
 	});
 });
 
@@ -178,7 +195,7 @@ describe('for real, with a stand-in for the tool', () => {
 			'proc/20262/stat': stat,
 			'dev/null': '',
 		});
-		const context = contextOf<GpuFacts>({hints: {pids: [4, 20262]}});
+		const context = contextOf<GpuFacts>({hints: {stuckPids: [4, 20262]}});
 		const roots = {proc: `${tree.root}/proc`, dev: `${tree.root}/dev`, path: pathWith(tree.root)};
 		await expect(look(gpus, context, roots)).rejects.toThrow(
 			'an earlier query (pid 20262) is still stuck in the driver',

@@ -75,7 +75,7 @@ describe('face', () => {
 
 describe('cards', () => {
 	const states = (...cards: ReturnType<typeof gpu>[]) =>
-		selectGpus(withFacts({gpus: {cards, lost: []}})).rows.map(({state, level}) => `${state} ${level}`);
+		selectGpus(withFacts({gpus: {cards, lost: [], moreAt: 0}})).rows.map(({state, level}) => `${state} ${level}`);
 
 	it('are held idle by the time they answer 0 %, not by one look', () => {
 		expect(selectGpus(sampleState()).rows[0]).toMatchObject({
@@ -108,8 +108,12 @@ describe('cards', () => {
 
 	it('name the holder, or say why nobody can be named', () => {
 		const holding = (holders: typeof sampleFacts.holders.holders, driverList: 'listed' | 'unresolvable' = 'listed') =>
-			selectGpus(withFacts({gpus: {cards: [gpu(0)], lost: []}, holders: {...sampleFacts.holders, holders, driverList}}))
-				.rows[0]?.heldBy;
+			selectGpus(
+				withFacts({
+					gpus: {cards: [gpu(0)], lost: [], moreAt: 0},
+					holders: {...sampleFacts.holders, holders, driverList},
+				}),
+			).rows[0]?.heldBy;
 		const holder = {
 			pid: 9120,
 			startTicks: 91_200,
@@ -133,6 +137,7 @@ describe('cards', () => {
 					gpus: {
 						cards: [gpu(0), gpu(1, {memoryUsedBytes: {known: false, why: ''}, powerWatts: {known: false, why: ''}})],
 						lost: [{busId: '21:00', says: 'lost', advice: ''}],
+						moreAt: 0,
 					},
 				}),
 			).sums,
@@ -144,7 +149,7 @@ describe('cards', () => {
 		const frozen = {facts: state.facts, history: state.history, nowMs: NOW};
 		const later = {
 			...state,
-			facts: factsOf({...sampleFacts, gpus: {cards: [], lost: []}}),
+			facts: factsOf({...sampleFacts, gpus: {cards: [], lost: [], moreAt: 0}}),
 			nowMs: NOW + 60_000,
 			view: {...state.view, frozenAt: NOW, frozen},
 		};

@@ -9,7 +9,7 @@ import {factsOf, sampleState} from '../support/sample-state.ts';
 const FRAME = {width: 79, height: 12, focused: true, titled: true};
 
 const cards = (...rows: ReturnType<typeof gpu>[]) =>
-	selectGpus(sampleState({facts: factsOf({...sampleFacts, gpus: {cards: rows, lost: []}})}));
+	selectGpus(sampleState({facts: factsOf({...sampleFacts, gpus: {cards: rows, lost: [], moreAt: 0}})}));
 
 describe('the GPU pane', () => {
 	it('says in words what each card is at, who holds it and what is wrong with it', () => {
@@ -30,7 +30,9 @@ describe('the GPU pane', () => {
 
 	it('shows a lost card with its sentence and no numbers', () => {
 		const lost = {busId: '31:00', says: 'Unable to determine the device handle', advice: 'reset'};
-		const model = selectGpus(sampleState({facts: factsOf({...sampleFacts, gpus: {cards: [gpu(0)], lost: [lost]}})}));
+		const model = selectGpus(
+			sampleState({facts: factsOf({...sampleFacts, gpus: {cards: [gpu(0)], lost: [lost], moreAt: 0}})}),
+		);
 		const rows = gpuPaneRows(model, {...FRAME, width: 100});
 		expect(linesOf(rows)[3]).toBe(
 			`  - lost                -    -          -/-    -        -     - -         31:00: Unable to determin…`,
@@ -76,9 +78,9 @@ describe('the GPU pane', () => {
 		expect(faces({turn: 2, last: facts.gpus?.last ?? null, failing})[0]).toMatch(
 			/ FAILING 12s \(shown: 0\.6s old\): no answer in 5 s ━$/,
 		);
-		expect(faces({turn: 1, last: {value: {cards: [], lost: []}, at: NOW, startedAt: NOW}, failing: null})[1]).toBe(
-			' the driver answers, and there is no card',
-		);
+		expect(
+			faces({turn: 1, last: {value: {cards: [], lost: [], moreAt: 0}, at: NOW, startedAt: NOW}, failing: null})[1],
+		).toBe(' the driver answers, and there is no card');
 		expect(
 			faces({turn: 1, last: {value: sampleFacts.gpus, at: NOW - 60_000, startedAt: NOW}, failing: null})[0],
 		).toMatch(/ STALE, age 1m00s ━$/);
@@ -87,7 +89,7 @@ describe('the GPU pane', () => {
 	it('scrolls to the selected card when there are more than fit', () => {
 		const many = Array.from({length: 16}, (_, index) => gpu(index));
 		const state = sampleState({
-			facts: factsOf({...sampleFacts, gpus: {cards: many, lost: []}}),
+			facts: factsOf({...sampleFacts, gpus: {cards: many, lost: [], moreAt: 0}}),
 			view: {selected: {...sampleState().view.selected, gpu: 'GPU-15'}},
 		});
 		const rows = linesOf(gpuPaneRows(selectGpus(state), {...FRAME, height: 6}));

@@ -130,7 +130,11 @@ const groups = Array.from({length: 10}, (_, index): InventoryGroup => {
 });
 
 export const sampleFacts: FactValues = {
-	gpus: {cards: [0, 1, 2, 3, 4, 5, 6, 7].map(index => gpu(index, index === 3 ? {pcieWidth: known(8)} : {})), lost: []},
+	gpus: {
+		cards: [0, 1, 2, 3, 4, 5, 6, 7].map(index => gpu(index, index === 3 ? {pcieWidth: known(8)} : {})),
+		lost: [],
+		moreAt: 0,
+	},
 	holders: {
 		bootId: 'boot',
 		driverList: 'listed',
