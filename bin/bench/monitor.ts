@@ -13,63 +13,91 @@ const WARM_MS = 8_000;
 const FOR_MS = 20_000;
 const MANY = 5_000;
 
+type Bench = {
+	readonly folder: string;
+	readonly env: Record<string, string>;
+	readonly config: string;
+	readonly peers: readonly string[];
+	readonly open: () => Promise<Watched>;
+};
+
 /**
  * The console as a monitor, beside the monitors a user would pick instead, on the same machine in the same run: 140×45,
  * one look a second or two, the real process table, eight simulated cards. CPU is the program with all it starts.
  */
-export async function monitor(): Promise<void> {
-	const folder = mkdtempSync(join(tmpdir(), 'relight-bench-'));
-	const box = await startBox();
-	const env = {XDG_STATE_HOME: folder, HOME: folder};
-	const config = join(folder, 'relight.yaml');
-	writeFileSync(config, localConfig(box.directory, folder));
-	const console_ = () => watch(process.execPath, [PROGRAM, '--config', config], /relight/, env);
-	const peers = ['htop', 'btop'].filter(name => spawnSync('which', [name]).status === 0);
-	const sleepers: ChildProcess[] = [];
-	try {
-		say(
-			`first paint, ms (median of 5)                  ${(await firstPaint(console_)).toFixed(0)}   must 400, aim 200`,
-		);
+const PARTS: Record<string, (bench: Bench) => Promise<void>> = {
+	async paint({open}) {
+		say(`first paint, ms (median of 5)                  ${(await firstPaint(open)).toFixed(0)}   must 400, aim 200`);
+	},
+	async quiet({env}) {
 		const quiet = await watch(process.execPath, [PROGRAM], /relight/, env);
 		await report('relight, a quiet box without cards', quiet, 'bytes/s must 1500, aim 500');
-		say(
-			`nvidia-smi's stand-in costs ${toolPercent(folder).toFixed(2)} % at three questions in two seconds: part of the CPU below, not of the budget`,
-		);
-		const live = await console_();
+		quiet.end();
+	},
+	async cards(bench) {
+		const live = await bench.open();
 		const own = await report(
 			`relight, 8 cards, ${count()} processes`,
 			live,
 			'CPU must 3 %, aim 1.5 %; RSS must 140 MB; bytes/s must 8000',
+			toolPercent(bench.folder),
 		);
 		await keys('key to paint, ms', live);
 		live.end();
-		for (const peer of peers) await reportPeer(peer, folder, own);
-		await frozen(env);
+		for (const peer of bench.peers) await reportPeer(peer, bench.folder, own);
+	},
+	async frozen({env}) {
+		const screen = await watch(process.execPath, [PROGRAM, 'drill', 'frozen-ssh'], /relight/, env);
+		await sleep(9_000);
+		await keys('key to paint while SSH is frozen, ms', screen);
+		screen.end();
+	},
+	async heap({folder, env, config}) {
 		const heap = heapOptions(folder);
-		const soaked = await watch(
-			process.execPath,
-			['--expose-gc', ...heap.options.split(' '), PROGRAM, '--config', config],
-			/relight/,
-			env,
-		);
+		const args = ['--expose-gc', ...heap.options.split(' '), PROGRAM, '--config', config];
+		const soaked = await watch(process.execPath, args, /relight/, env);
 		const {before, after, frames} = await heapGrowth(soaked, heap.read);
 		soaked.end();
 		say(
 			`heap after ${frames} frames: ${(before / 1e6).toFixed(1)} -> ${(after / 1e6).toFixed(1)} MB   growth must be under 2 MB, aim 0`,
 		);
-		for (let made = count(); made < MANY; made++) sleepers.push(spawn('sleep', ['600'], {stdio: 'ignore'}));
-		const busy = await console_();
-		const many = await report(
-			`relight, 8 cards, ${count()} processes`,
-			busy,
-			'CPU must be at most btop beside it, aim half',
-		);
-		busy.end();
-		for (const peer of peers) await reportPeer(peer, folder, many);
+	},
+	async many(bench) {
+		const sleepers: ChildProcess[] = [];
+		try {
+			for (let made = count(); made < MANY; made++) sleepers.push(spawn('sleep', ['600'], {stdio: 'ignore'}));
+			const busy = await bench.open();
+			const many = await report(
+				`relight, 8 cards, ${count()} processes`,
+				busy,
+				'CPU must be at most btop beside it, aim half',
+				toolPercent(bench.folder),
+			);
+			busy.end();
+			for (const peer of bench.peers) await reportPeer(peer, bench.folder, many);
+		} finally {
+			for (const sleeper of sleepers) sleeper.kill();
+		}
+	},
+};
+
+/** All parts, or those that are named. */
+export async function monitor(named: readonly string[]): Promise<void> {
+	const unknown = named.find(name => !(name in PARTS));
+	if (unknown) throw new Error(`no part "${unknown}"; there are ${Object.keys(PARTS).join(', ')}`);
+	const folder = mkdtempSync(join(tmpdir(), 'relight-bench-'));
+	const box = await startBox();
+	const env = {XDG_STATE_HOME: folder, HOME: folder};
+	const config = join(folder, 'relight.yaml');
+	writeFileSync(config, localConfig(box.directory, folder));
+	const peers = ['htop', 'btop'].filter(name => spawnSync('which', [name]).status === 0);
+	const open = () => watch(process.execPath, [PROGRAM, '--config', config], /relight/, env);
+	try {
+		for (const [name, part] of Object.entries(PARTS))
+			if (named.length === 0 || named.includes(name)) await part({folder, env, config, peers, open});
 		if (peers.length < 2)
 			say(`not installed here, so not compared: ${['htop', 'btop'].filter(name => !peers.includes(name)).join(', ')}`);
 	} finally {
-		for (const sleeper of sleepers) sleeper.kill();
 		box.child.kill('SIGTERM');
 		rmSync(folder, {recursive: true, force: true});
 	}
@@ -101,7 +129,7 @@ function localConfig(directory: string, folder: string): string {
 	].join('\n');
 }
 
-/** The looked-at tool's own share, in percent of a core. */
+/** The looked-at tool's own share, in percent of a core, at eleven questions in ten seconds. */
 function toolPercent(folder: string): number {
 	const [query = ''] = readQueries();
 	const RUNS = 60;
@@ -109,7 +137,7 @@ function toolPercent(folder: string): number {
 	for (let run = 0; run < RUNS; run++) spawnSync(join(folder, 'bin/nvidia-smi'), [query]);
 	const after = costOf(process.pid);
 	const ticks = after.familyTicks - before.familyTicks - (after.ownTicks - before.ownTicks);
-	return percent((ticks / RUNS) * 1.5, 1);
+	return percent((ticks / RUNS) * 1.1, 1);
 }
 
 /** The queries that the probes make, taken from their scripts. */
@@ -135,10 +163,12 @@ async function startBox(): Promise<{directory: string; child: ChildProcess}> {
 	return {directory, child};
 }
 
-async function report(title: string, watched: Watched, target: string): Promise<Figures> {
-	const figures = await measure(watched, WARM_MS, FOR_MS);
-	say(`${title}\n  ${words(figures)}   ${target}`);
-	if (title.includes('quiet')) watched.end();
+/** `toolPercent`: what the tool that is looked at costs by itself, which no budget counts. */
+async function report(title: string, watched: Watched, target: string, toolPercent = 0): Promise<Figures> {
+	const all = await measure(watched, WARM_MS, FOR_MS);
+	const figures = {...all, cpuPercent: all.cpuPercent - toolPercent};
+	const tool = toolPercent > 0 ? `, and ${toolPercent.toFixed(2)} % for nvidia-smi's stand-in` : '';
+	say(`${title}\n  ${words(figures)}${tool}   ${target}`);
 	return figures;
 }
 
@@ -172,14 +202,6 @@ async function keys(title: string, watched: Watched): Promise<void> {
 	times.sort((a, b) => a - b);
 	const at = (fraction: number) => (times[Math.floor(times.length * fraction)] ?? Number.NaN).toFixed(1);
 	say(`  ${title}: p50 ${at(0.5)}, p95 ${at(0.95)}   p95 must 100, aim 50`);
-}
-
-/** The same keys while the SSH server under the console answers no session request. */
-async function frozen(env: Record<string, string>): Promise<void> {
-	const screen = await watch(process.execPath, [PROGRAM, 'drill', 'frozen-ssh'], /relight/, env);
-	await sleep(9_000);
-	await keys('key to paint while SSH is frozen, ms', screen);
-	screen.end();
 }
 
 const count = () => readdirSync('/proc').filter(name => /^\d+$/.test(name)).length;

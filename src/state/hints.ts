@@ -1,4 +1,5 @@
 import type {Hints} from '../ops/probes/probe.ts';
+import type {Process} from '../ops/probes/processes.ts';
 import type {ConsoleState} from './state.ts';
 
 /** What the facts already known make worth asking: named pids and units instead of whole tables. Pure. */
@@ -11,11 +12,8 @@ export function hintsOf(
 	const holders = facts.holders?.last?.value.holders ?? [];
 	const pids = new Set<number>(visiblePids);
 	for (const holder of holders) pids.add(holder.pid);
-	const stuckPids: number[] = [];
-	for (const {pid, state, stuckSince} of table?.processes ?? []) {
-		if (state === 'D') stuckPids.push(pid);
-		if (state === 'D' || stuckSince !== null) pids.add(pid);
-	}
+	const {stuckPids, waitingPids} = waiting(table?.processes ?? []);
+	for (const pid of waitingPids) pids.add(pid);
 	const server = facts.server?.last?.value.record;
 	if (server) pids.add(server.pid);
 	const run = facts.extraction?.last?.value.run;
@@ -24,8 +22,9 @@ export function hintsOf(
 	if (selected > 0) pids.add(selected);
 	const holding = new Set(holders.map(holder => holder.pid));
 	const units = new Set<string>();
-	for (const process of table?.processes ?? [])
-		if (holding.has(process.pid) && process.owner.kind === 'unit') units.add(process.owner.unit);
+	if (holding.size > 0)
+		for (const process of table?.processes ?? [])
+			if (holding.has(process.pid) && process.owner.kind === 'unit') units.add(process.owner.unit);
 	if (server?.unit) units.add(server.unit);
 	const serverLog = server?.log ?? null;
 	return {
@@ -36,6 +35,21 @@ export function hintsOf(
 		log: logPath(view.logSource, serverLog, target),
 		nowMs,
 	};
+}
+
+type Waiting = {readonly stuckPids: readonly number[]; readonly waitingPids: readonly number[]};
+
+/** Every look asks for hints, and thousands of rows stay the same for several of them. */
+const known = new WeakMap<readonly Process[], Waiting>();
+
+function waiting(processes: readonly Process[]): Waiting {
+	const before = known.get(processes);
+	if (before) return before;
+	const stuck = processes.filter(process => process.state === 'D');
+	const waits = processes.filter(process => process.state === 'D' || process.stuckSince !== null);
+	const found = {stuckPids: stuck.map(({pid}) => pid), waitingPids: waits.map(({pid}) => pid)};
+	known.set(processes, found);
+	return found;
 }
 
 function logPath(

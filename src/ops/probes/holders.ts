@@ -39,13 +39,13 @@ const APPS = ['gpu_uuid', 'pid', 'used_memory', 'process_name'] as const;
 const SECTIONS = ['boot', 'links', 'times', 'apps', 'apps-status', 'panel', 'stat'] as const;
 
 const SWEEP_EVERY_MS = 10_000;
-const SWEEP_COST_FACTOR = 200;
+const SWEEP_COST_FACTOR = 400;
 /** Keeps the script below 2 KB. */
 const MOST_CHECKED = 48;
 
 /**
  * Device links first, for they answer also when the driver does not; then compute-apps behind its own limit; then the start
- * ticks of every pid that came up. All processes are searched in a sweep no sooner than 10 s or 200 × its cost; between
+ * ticks of every pid that came up. All processes are searched in a sweep no sooner than 10 s or 400 × its cost; between
  * sweeps only known holders and the hinted pids.
  */
 export const holders: Probe<HolderFacts> = {

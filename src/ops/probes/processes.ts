@@ -59,7 +59,7 @@ export type Owner =
 const PAGE_BYTES = 4096;
 const SCAN_EVERY_MS = 2000;
 /** The far side's half alone is measured; reading and drawing the table costs about as much here. */
-const SCAN_COST_FACTOR = 200;
+const SCAN_COST_FACTOR = 300;
 const MOST_NAMED = 60;
 /** Bounds that keep the script below 2 KB with pids of seven digits. */
 const MOST_CGROUPS = 60;
@@ -70,7 +70,7 @@ const SLEEPERS_A_SCAN = 16;
 const SECTIONS = ['host', 'stat', 'times', 'cgroup', 'wchan', 'pending'] as const;
 
 /**
- * The whole table no sooner than 100 × what the last scan cost, else the hinted pids and pid 1 alone. Exit status and
+ * The whole table no sooner than 300 × what the last scan cost, else the hinted pids and pid 1 alone. Exit status and
  * messages mean nothing here: processes end while they are read. Cgroups once per new process, wait channels and pending
  * signals for what is stuck, hinted, or next in turn; all of them with the first look. Source: `head -qc 4096` of
  * /proc/N/stat (never a line reader: names hold newlines), /proc/N/{cgroup,wchan,status}; fixtures/proc-stat.

@@ -16,3 +16,20 @@ export function derive<Inputs extends readonly unknown[], Result>(
 		return before.result;
 	};
 }
+
+/**
+ * The earlier value for as long as the new one says the same: an answer of every two seconds is a new object each time,
+ * and what is made of it need not be. For small values: they are compared as JSON.
+ */
+export function settled<Value>(input: (state: ConsoleState) => Value): (state: ConsoleState) => Value {
+	let seen: Value;
+	let kept: {readonly value: Value; readonly text: string} | null = null;
+	return state => {
+		const value = input(state);
+		if (kept && Object.is(value, seen)) return kept.value;
+		seen = value;
+		const text = JSON.stringify(value);
+		if (kept?.text !== text) kept = {value, text};
+		return kept.value;
+	};
+}

@@ -1,10 +1,9 @@
-import type {GpuFacts} from '../../ops/probes/gpus.ts';
-import type {Holder, HolderFacts} from '../../ops/probes/holders.ts';
+import type {Holder} from '../../ops/probes/holders.ts';
 import {identityKey} from '../../ops/probes/probe.ts';
 import type {Process, ProcessFacts} from '../../ops/probes/processes.ts';
 import {redact} from '../../ops/redact.ts';
 import type {ConsoleState, ProcessSort} from '../state.ts';
-import {derive} from './derive.ts';
+import {derive, settled} from './derive.ts';
 import {type Face, face, type Level} from './face.ts';
 import {factsOnScreen, nowOnScreen} from './on-screen.ts';
 import {ownerName, processKey} from './owners.ts';
@@ -54,14 +53,22 @@ export type ProcessPaneModel = {
 /** A wait this long in one place is no ordinary disk read. */
 export const STUCK_MS = 5_000;
 
+const table = (state: ConsoleState): ProcessFacts | null => factsOnScreen(state).processes?.last?.value ?? null;
+
+const anybodyStuck = derive([state => table(state)?.processes ?? null], processes =>
+	(processes ?? []).some(process => process.stuckSince !== null),
+);
+
 const allRows = derive(
 	[
-		state => factsOnScreen(state).processes?.last?.value ?? null,
-		state => factsOnScreen(state).holders?.last?.value ?? null,
-		state => factsOnScreen(state).gpus?.last?.value ?? null,
+		table,
+		settled(state => factsOnScreen(state).holders?.last?.value.holders ?? []),
+		settled(state =>
+			(factsOnScreen(state).gpus?.last?.value.cards ?? []).map(({uuid, index}) => [uuid, index] as const),
+		),
 		state => factsOnScreen(state)['command-lines']?.last?.value.lines ?? null,
 		// Against the table's own time: thousands of rows stay equal between two tables.
-		state => factsOnScreen(state).processes?.last?.at ?? 0,
+		state => (anybodyStuck(state) ? (factsOnScreen(state).processes?.last?.at ?? 0) : 0),
 	],
 	rowsOf,
 );
@@ -112,13 +119,13 @@ export const selectProcesses: (state: ConsoleState) => ProcessPaneModel = derive
 
 function rowsOf(
 	table: ProcessFacts | null,
-	holding: HolderFacts | null,
-	gpus: GpuFacts | null,
+	holding: readonly Holder[],
+	cards: readonly (readonly [uuid: string, index: number])[],
 	lines: ReadonlyMap<string, string | null> | null,
 	readAt: number,
 ): readonly ProcessRow[] {
-	const holders = new Map((holding?.holders ?? []).map(holder => [processKey(holder), holder]));
-	const cardOf = new Map((gpus?.cards ?? []).map(gpu => [gpu.uuid, gpu.index]));
+	const holders = new Map(holding.map(holder => [processKey(holder), holder]));
+	const cardOf = new Map(cards);
 	const rows: ProcessRow[] = [];
 	for (const process of table?.processes ?? []) {
 		const key = identityKey(process);

@@ -31,10 +31,9 @@ export function treeOrder(
 			const own = byPid.get(family.pid) ?? family;
 			placed.add(own.pid);
 			const {gpuBytesBelow} = family;
+			const lastChild = index === sorted.length - 1;
 			out.push(
-				depth === 0 && own.gpuBytesBelow === gpuBytesBelow
-					? own
-					: {...own, gpuBytesBelow, depth, lastChild: index === sorted.length - 1},
+				depth === 0 && own.gpuBytesBelow === gpuBytesBelow ? own : placedRow(own, {gpuBytesBelow, depth, lastChild}),
 			);
 			if (depth < DEEPEST) walk(below.get(family.pid) ?? [], depth + 1);
 		}
@@ -43,6 +42,24 @@ export function treeOrder(
 	// Parents in a ring, or too deep: never left out.
 	for (const row of rows) if (!placed.has(row.pid)) walk([row], 0);
 	return out;
+}
+
+type Place = Pick<ProcessRow, 'gpuBytesBelow' | 'depth' | 'lastChild'>;
+
+/** A row that did not change and stands where it stood is the same object again. */
+const placedRows = new WeakMap<ProcessRow, ProcessRow>();
+
+function placedRow(own: ProcessRow, place: Place): ProcessRow {
+	const before = placedRows.get(own);
+	if (
+		before?.gpuBytesBelow === place.gpuBytesBelow &&
+		before.depth === place.depth &&
+		before.lastChild === place.lastChild
+	)
+		return before;
+	const row = {...own, ...place};
+	placedRows.set(own, row);
+	return row;
 }
 
 /** A loop of parents cannot come from one honest table, but a forged one must not hang the console. */

@@ -69,7 +69,7 @@ describe('holders', () => {
 		});
 	});
 
-	it('sweeps all processes at first, then no sooner than 10 s or 200 times the cost', () => {
+	it('sweeps all processes at first, then no sooner than 10 s or 400 times the cost', () => {
 		const last: HolderFacts = {
 			bootId: 'b',
 			holders: [{pid: 9, startTicks: 1, memory: [], devices: ['nvidia0'], driverName: ''}],
@@ -82,8 +82,8 @@ describe('holders', () => {
 		expect(holders.script(contextOf())).toContain('find [0-9]*/fd -lname');
 		expect(at(NOW_MS + 9_000, 1)).toContain('find 9/fd 12/fd -lname');
 		expect(at(NOW_MS + 10_000, 1)).toContain('find [0-9]*/fd -lname');
-		expect(at(NOW_MS + 31_000)).toContain('find 9/fd 12/fd -lname');
-		expect(at(NOW_MS + 32_000)).toContain('find [0-9]*/fd -lname');
+		expect(at(NOW_MS + 63_000)).toContain('find 9/fd 12/fd -lname');
+		expect(at(NOW_MS + 64_000)).toContain('find [0-9]*/fd -lname');
 	});
 
 	it('keeps device links when the driver does not answer', () => {

@@ -108,12 +108,12 @@ describe('processes', () => {
 		expect(second.processes[0]?.owner).toEqual({kind: 'unknown'});
 	});
 
-	it('scans the whole table no sooner than 200 times its cost; between, the hinted pids and the first process', () => {
+	it('scans the whole table no sooner than 300 times its cost; between, the hinted pids and the first process', () => {
 		const first = {...parse({stat: INIT + line(9, 'python3')}), scanMs: 50};
 		const script = (nowMs: number) => processes.script(contextOf({last: first, hints: {nowMs, pids: [9, 12]}})) ?? '';
 		expect(processes.script(contextOf())).toContain('head -qc 4096 [0-9]*/stat 2>/dev/null');
-		expect(script(NOW_MS + 9999)).toContain('head -qc 4096 $(f stat 1 9 12) 2>/dev/null');
-		expect(script(NOW_MS + 10_000)).toContain('head -qc 4096 [0-9]*/stat 2>/dev/null');
+		expect(script(NOW_MS + 14_999)).toContain('head -qc 4096 $(f stat 1 9 12) 2>/dev/null');
+		expect(script(NOW_MS + 15_000)).toContain('head -qc 4096 [0-9]*/stat 2>/dev/null');
 	});
 
 	it('keeps what a short look did not ask, and drops what it asked in vain', () => {
