@@ -1,9 +1,10 @@
 import {type ChildProcess, execFileSync, spawn, spawnSync} from 'node:child_process';
-import {mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {LOCAL_TARGET} from '../../src/ops/config/config.ts';
 import {PROBES} from '../../src/ops/probes/catalogue.ts';
+import {noDeadMount, withDeadMount} from './dead-mount.ts';
 import {heapGrowth, heapOptions} from './heap.ts';
 import {costOf, percent} from './process-cost.ts';
 import {type Figures, measure, sleep, type Watched, watch} from './watched.ts';
@@ -50,6 +51,22 @@ const PARTS: Record<string, (bench: Bench) => Promise<void>> = {
 		const screen = await watch(process.execPath, [PROGRAM, 'drill', 'frozen-ssh'], /relight/, env);
 		await sleep(9_000);
 		await keys('key to paint while SSH is frozen, ms', screen);
+		screen.end();
+	},
+	async mount({folder, env, config}) {
+		const why = noDeadMount();
+		if (why !== null) {
+			say(`key to paint with a dead mount: not measured (${why})`);
+			return;
+		}
+		const dead = join(folder, 'dead');
+		mkdirSync(dead);
+		const named = join(folder, 'dead-mount.yaml');
+		writeFileSync(named, `${readFileSync(config, 'utf8')}    expect: {mounts: {${dead}: {}}}\n`);
+		const [program = '', ...args] = withDeadMount(dead, [process.execPath, PROGRAM, '--config', named]);
+		const screen = await watch(program, args, /relight/, env);
+		await sleep(9_000);
+		await keys('key to paint with a dead mount, ms', screen);
 		screen.end();
 	},
 	async heap({folder, env, config}) {
