@@ -1,6 +1,14 @@
 import {defineConfig} from 'vitest/config';
 
+/** As the bundler's text loader does. */
+const pythonAsText = {
+	name: 'python-as-text',
+	transform: (code: string, id: string) =>
+		id.endsWith('.py') ? {code: `export default ${JSON.stringify(code)};`, map: null} : undefined,
+};
+
 export default defineConfig({
+	plugins: [pythonAsText],
 	test: {
 		include: ['test/**/*.test.ts', 'test/**/*.test.tsx'],
 		exclude: ['dist/**', 'node_modules/**'],

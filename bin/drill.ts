@@ -11,7 +11,7 @@ import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 import {tellEvent} from './run.ts';
 
-const SCENARIOS: readonly Scenario[] = ['incident', 'frozen-ssh'];
+const SCENARIOS: readonly Scenario[] = ['incident', 'frozen-ssh', 'hook'];
 
 /** The console on the embedded box; without a terminal, or when asked, the whole recovery by itself. */
 export async function drill([name = 'incident', ...rest]: readonly string[], options: Options): Promise<number> {
@@ -101,10 +101,11 @@ async function unattended(box: Box, scenario: Scenario, json: boolean): Promise<
 		seconds: seconds(Date.now() - startedAt),
 		samples: {expected, before, after, holes: holes.length, lost: lost.length, corrupt: corrupt.length},
 		wrongKills: wrongKills.length,
+		dumps: box.hookWriter() ?? 'the source patch',
 	};
 	if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
 	say(
-		`${result.outcome} in ${result.seconds} s: ${before} samples before, ${after} after of ${expected}; ${holes.length} holes, ${lost.length} lost, ${corrupt.length} corrupt, ${wrongKills.length} wrong kills`,
+		`${result.outcome} in ${result.seconds} s: ${before} samples before, ${after} after of ${expected}; ${holes.length} holes, ${lost.length} lost, ${corrupt.length} corrupt, ${wrongKills.length} wrong kills; dumps by ${result.dumps}`,
 	);
 	return recovered ? 0 : 2;
 }

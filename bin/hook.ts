@@ -1,15 +1,14 @@
-import {createHash} from 'node:crypto';
 import {mkdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {show} from '../src/ops/command.ts';
 import {type LaunchFlags, launchFlags} from '../src/ops/hook/launch-flags.ts';
 import lookProgram from '../src/ops/hook/look.py';
-import {type HookFacts, LOOK_LIMIT_MS, lookScript, parseLook} from '../src/ops/hook/look.ts';
-import hookModule from '../src/ops/hook/relight_hs.py';
+import {type HookFacts, hookDirectory, LOOK_LIMIT_MS, lookScript, readLook} from '../src/ops/hook/look.ts';
+import {HOOK_FILE, HOOK_SHA256, HOOK_TEXT} from '../src/ops/hook/own.ts';
 import {judgeHook} from '../src/ops/hook/verdict.ts';
 import {isRefusal} from '../src/ops/operations/operation.ts';
 import {restoreFiles} from '../src/ops/operations/restore-files.ts';
-import {describe, ParseError} from '../src/ops/outcome.ts';
+import {describe} from '../src/ops/outcome.ts';
 import {redact} from '../src/ops/redact.ts';
 import type {Target} from '../src/ops/target.ts';
 import {compose} from './compose.ts';
@@ -18,8 +17,6 @@ import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts
 import type {Options} from './relight.ts';
 import {showPlan, tellEvent} from './run.ts';
 
-const FILE = 'relight_hs.py';
-const SHA256 = createHash('sha256').update(hookModule).digest('hex');
 const EXIT = {done: 0, failed: 2, unknown: 3, refused: 4, cancelled: 130} as const;
 const VERBS = {status, install, 'print-flags': printFlags};
 
@@ -35,8 +32,8 @@ export async function hook([verb, name, ...rest]: readonly string[], options: Op
 	const configuration = await loadConfiguration(places, options.config !== undefined);
 	const target = pickTarget(configuration, name);
 	if (!target.server) throw new UsageError(`relight hook: ${target.name} has no server (server: in relight.yaml)`);
-	const directory = options.to ?? target.dump?.dir;
-	if (!directory?.startsWith('/'))
+	const directory = options.to ?? hookDirectory(target);
+	if (!directory.startsWith('/'))
 		throw new UsageError('relight hook: where is relight_hs.py to lie? --to DIRECTORY (on the host), or dump.dir');
 	if (options.yes && options['dry-run']) throw new UsageError('relight hook: --dry-run or --yes, not both');
 	if (verb !== 'install') return act({target, directory, options});
@@ -48,7 +45,7 @@ export async function hook([verb, name, ...rest]: readonly string[], options: Op
 async function status({target, directory, options}: Call): Promise<number> {
 	const seen = await look(target, directory);
 	if ('why' in seen) return unknown(target, seen.why, options);
-	const {way, findings} = judgeHook(target, seen, SHA256);
+	const {way, findings} = judgeHook(target, seen, HOOK_SHA256);
 	if (options.json) {
 		print(
 			JSON.stringify({schema: 'relight.hook/1', host: target.name, state: 'ok', at: now(), way, findings, facts: seen}),
@@ -88,8 +85,8 @@ function showFlags({env, args, notes}: LaunchFlags): void {
 async function install({target, directory, options}: Call): Promise<number> {
 	const operator = operatorOf(process.env);
 	const state = stateDirectory(process.env, operator);
-	const source = join(state, 'hook', `${SHA256.slice(0, 16)}-${FILE}`);
-	const file = {source, destination: join(directory, FILE), sha256: SHA256, mode: '644'};
+	const source = join(state, 'hook', `${HOOK_SHA256.slice(0, 16)}-${HOOK_FILE}`);
+	const file = {source, destination: join(directory, HOOK_FILE), sha256: HOOK_SHA256, mode: '644'};
 	const only: Target = {...target, extraction: null, files: [file]};
 	const {engine} = await compose({
 		target: only,
@@ -106,7 +103,7 @@ async function install({target, directory, options}: Call): Promise<number> {
 			schema: 'relight.hook/1',
 			host: target.name,
 			file: file.destination,
-			sha256: SHA256,
+			sha256: HOOK_SHA256,
 			outcome,
 			words,
 			steps,
@@ -127,7 +124,7 @@ async function install({target, directory, options}: Call): Promise<number> {
 	const steps = plan.steps.map(step => ({says: step.says, command: step.kind === 'wait' ? null : redact(step.script)}));
 	if (!options.yes) return finish('dry-run', 'nothing was sent; --yes sends it', steps, 0);
 	mkdirSync(join(state, 'hook'), {recursive: true, mode: 0o700});
-	writeFileSync(source, hookModule);
+	writeFileSync(source, HOOK_TEXT);
 	let last = plan.title;
 	const outcome = await engine.run(plan, event => {
 		tellEvent(event, plan, say);
@@ -151,12 +148,8 @@ async function look(target: Target, directory: string): Promise<HookFacts | {rea
 		const answer = await engine.host.send(script, Buffer.from(lookProgram), LOOK_LIMIT_MS);
 		if (!answer.ok) return {why: describe(answer.failure)};
 		const {status: code, stdout, stderr} = answer.value;
-		if (code === 124 || code === 137) return {why: 'its Python did not answer: is a mount dead that sglang lies on?'};
-		if (code !== 0) return {why: `${target.server?.python}: ${stderr.trim().split('\n').pop() || `exit ${code}`}`};
-		return parseLook(stdout);
-	} catch (error) {
-		if (error instanceof ParseError) return {why: error.message};
-		throw error;
+		const seen = readLook(target.server?.python ?? 'python', code, `${stdout}\n${stderr}`);
+		return seen.state === 'seen' ? seen.facts : {why: seen.why};
 	} finally {
 		await engine.stop();
 	}

@@ -1,3 +1,4 @@
+import {dumpWay} from '../src/ops/operations/dump-way.ts';
 import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
 import type {ConsoleState} from '../src/state/state.ts';
@@ -75,8 +76,16 @@ function statusObject(state: ConsoleState): object {
 			remedy,
 			since: new Date(since).toISOString(),
 		})),
+		dumps: dumpsObject(state),
 		readings,
 	};
+}
+
+/** What would dump hidden states in a launch now. */
+function dumpsObject({target, facts}: ConsoleState): object {
+	const way = dumpWay({target, facts});
+	if (way === null) return {state: 'absent', way: null, findings: []};
+	return way.known ? {state: 'ok', ...way.verdict} : {state: 'unknown', way: null, findings: [], why: way.why};
 }
 
 /** Maps become lists of pairs' values; a known number stays a number and an unknown one becomes null. */

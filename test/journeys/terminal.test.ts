@@ -232,6 +232,7 @@ test('status of the box over the hypervisor: critical, and every reading with it
 		Object.keys(seen.readings).map(() => 'ok'),
 	);
 	expect(seen.readings.gpus.value.cards).toHaveLength(8);
+	expect(seen.dumps).toMatchObject({state: 'ok', way: 'source patch'});
 });
 
 test('a plan is shown and not run: dry run headless', () => {

@@ -605,6 +605,59 @@ class Staged(Case):
             shutil.rmtree(self.staging)
 
 
+class DrillWrites(Case):
+    """The drill's writer, for machines without a torch, beside the hook on the same states."""
+
+    def both(self, **writer):
+        self.serve(**writer)
+        requests = [('relight-41-0-ab', ids(9, 1)), ('relight-42-0-cd', ids(1, 2)), ('HEALTH_CHECK_7', ids(4, 3))]
+        with mock.patch.object(self.hs, '_now', lambda: 1790000000000):
+            own = self.run_pass(requests)
+            self.hs._status.save()
+        told = []
+        for at, (rid, own_ids) in enumerate(requests):
+            paths = ['%s/%s-%d.raw' % (self.folder, rid, layer) for layer in range(5)]
+            for path, state in zip(paths, own):
+                with open(path, 'wb') as file:
+                    file.write(bytes(state[at].contiguous().view(-1).view(torch.uint8).tolist()))
+            told.append({'rid': rid, 'ids': own_ids, 'states': paths})
+        staging = writer.get('staging')
+        config = {
+            'dumpDir': self.folder + '/drill-dumps',
+            'staging': staging and self.folder + '/drill-staging',
+            'layout': writer.get('layout', 'legacy'),
+            'layers': [2, 30, 58],
+            'ridPrefix': 'relight-',
+            'nameless': False,
+            'final': writer.get('final', 'post'),
+            'hiddenSize': 16,
+        }
+        facts = {'server': self.hs.SERVER, 'moduleSha256': self.hs.MODULE_SHA256, 'versions': self.hs._versions()}
+        relight('hook-pass', config=config, facts=dict(facts, now=1790000000000), requests=told)
+        self.same_files(self.dumps, config['dumpDir'])
+        return staging and self.same_files(staging, config['staging'])
+
+    def same_files(self, one, other):
+        names = [sorted(os.path.relpath(each, place) for each in glob.glob(place + '/**', recursive=True)) for place in (one, other)]
+        self.assertEqual(names[0], names[1])
+        for name in names[0]:
+            if os.path.isfile(one + '/' + name):
+                with open(one + '/' + name, 'rb') as a, open(other + '/' + name, 'rb') as b:
+                    self.assertEqual(a.read(), b.read(), name)
+        return len(names[0])
+
+    def test_raw(self):
+        self.both()
+
+    def test_staged(self):
+        for layout in (*LAYOUTS, 'speculators'):
+            for final in ('pre', 'post'):
+                staging = '%s/%s-%s' % (self.folder, layout, final)
+                self.assertEqual(self.both(staging=staging, layout=layout, final=final), 5)
+                for place in (self.dumps, self.folder + '/drill-dumps', self.folder + '/drill-staging'):
+                    shutil.rmtree(place, ignore_errors=True)
+
+
 class RelightWrites(Staged):
     """Files of relight's own writer in torch's own reader."""
 
@@ -623,6 +676,131 @@ class RelightWrites(Staged):
 
     def test_one_tensor_alone_is_refused_by_nothing(self):
         self.check({'only': torch.randn(70000).to(BF16)})
+
+
+class Samples(Staged):
+    """Whole samples as the extractor stores them from raw states, read as trainers read them."""
+
+    def sample(self, layout, count=40):
+        """Path of relight's file, and what the model itself says of the same request."""
+        shutil.rmtree(self.dumps, ignore_errors=True)
+        torch.manual_seed(7)
+        self.serve()
+        own_ids = ids(count, 1)
+        own = [each[0] for each in self.run_pass([('relight-41-0-ab', own_ids)])]
+        mask = [at % 3 != 0 for at in range(count)]
+        folder = self.dumps + '/req_relight-41-0-ab'
+        path = self.folder + '/relight.' + layout
+        states = {name: '%s/%s.bin' % (folder, name) for name in STATES}
+        sample = {'index': 41, 'inputIds': own_ids, 'lossMask': [int(each) for each in mask]}
+        relight('sample', layout=layout, sample=sample, hiddenSize=16, states=states, out=path)
+        return path, own, torch.tensor(own_ids), torch.tensor(mask).long()
+
+    def test_specforge_reads_it(self):
+        for layout in ('universal', 'specforge'):
+            path, own, own_ids, mask = self.sample(layout)
+            data = torch.load(path, weights_only=True)
+            for max_len in (2048, 17):
+                # As its dataset class does: batch of one taken off, cut, the last position of the mask zeroed.
+                hidden = data['aux_hidden_state'].squeeze(0)[:max_len][None, :]
+                target = data['hidden_state'].squeeze(0)[:max_len][None, :]
+                self.assertTrue(torch.equal(hidden[0], torch.cat(own[:3], 1)[:max_len]), layout)
+                self.assertTrue(torch.equal(target[0], own[4][:max_len]), layout)
+                self.assertTrue(torch.equal(data['input_ids'][:max_len][None, :][0], own_ids[:max_len]))
+                loss_mask = data['loss_mask'][:max_len][None, :]
+                self.assertTrue(torch.equal(loss_mask[0], mask[:max_len]))
+                loss_mask[0, -1] = 0
+            self.assertEqual((data['aux_hidden_state'].dtype, data['aux_hidden_state'].shape), (BF16, (1, 40, 48)))
+
+    def test_speculators_reads_the_list(self):
+        for layout in ('universal', 'legacy'):
+            path, own, own_ids, mask = self.sample(layout)
+            data = torch.load(path, weights_only=True)
+            states = data['hidden_states']
+            self.assertTrue(torch.equal(torch.cat(states[:-1], dim=-1), torch.cat(own[:3], 1)), layout)
+            self.assertTrue(torch.equal(states[-1], own[3]), layout)
+            self.assertTrue(torch.equal(data['input_ids'], own_ids))
+            self.assertTrue(torch.equal(data['loss_mask'], mask))
+
+    def test_speculators_reads_the_safetensors_file(self):
+        path, own, own_ids, _ = self.sample('speculators')
+        with open(path, 'rb') as file:
+            content = bytearray(file.read())
+        size, = struct.unpack_from('<Q', content)
+        header = json.loads(content[8 : 8 + size])
+        at = {name: 8 + size + each['data_offsets'][0] for name, each in header.items()}
+        shape = header['hidden_states']['shape']
+        self.assertEqual(shape, [40, 4, 16])
+        found = torch.frombuffer(content, dtype=BF16, offset=at['hidden_states'], count=40 * 4 * 16).view(shape)
+        self.assertTrue(torch.equal(found[:, :-1].flatten(1), torch.cat(own[:3], 1)))
+        self.assertTrue(torch.equal(found[:, -1], own[3]))
+        self.assertTrue(torch.equal(torch.frombuffer(content, dtype=torch.int64, offset=at['token_ids'], count=40), own_ids))
+
+    @unittest.skipIf(TORCH_2, 'torch 2 adds entries of its own to the archive; the bytes are those of 1.13')
+    def test_it_is_what_torch_saves_byte_for_byte(self):
+        for layout in LAYOUTS:
+            # Counts on both sides of what one and two bytes of a pickled number hold.
+            for count in (1, 7, 60, 300, 5000):
+                path, own, own_ids, mask = self.sample(layout, count)
+                base = torch.stack(own, 1)
+                flat = base.view(1, count, 80)
+                saved = {
+                    'legacy': lambda: {'input_ids': own_ids, 'hidden_states': own[:4], 'loss_mask': mask},
+                    'specforge': lambda: {
+                        'input_ids': own_ids,
+                        'loss_mask': mask,
+                        'aux_hidden_state': torch.cat(own[:3], 1)[None],
+                        'hidden_state': own[4][None],
+                    },
+                    'universal': lambda: {
+                        'input_ids': own_ids,
+                        'loss_mask': mask,
+                        'aux_hidden_state': flat[:, :, :48],
+                        'hidden_state': flat[:, :, 64:],
+                        'hidden_states': [base[:, each] for each in range(4)],
+                    },
+                }[layout]()
+                saved = {key: [each.clone() for each in value] if layout == 'legacy' and isinstance(value, list) else value for key, value in saved.items()}
+                torch.save(saved, self.folder + '/data_41.pt')
+                self.same_bytes(path, self.folder + '/data_41.pt', (layout, count))
+
+    def test_it_is_what_the_hook_stages_with_mask_and_crcs_filled_in(self):
+        for layout in LAYOUTS + ('speculators',):
+            path, _, own_ids, mask = self.sample(layout)
+            final = {'final': 'pre'} if layout == 'legacy' else {}
+            torch.manual_seed(7)
+            self.serve(staging=self.staging, layout=layout, **final)
+            self.run_pass([('relight-41-0-ab', own_ids.tolist())])
+            staged = self.staging + '/relight-41-0-ab.ready'
+            sidecar = read_json(self.staging + '/relight-41-0-ab.json')
+            for each in sidecar['tensors']:
+                if each['key'] in sidecar['placeholders']:
+                    with open(staged, 'r+b') as file:
+                        file.seek(each['offset'])
+                        file.write(struct.pack('<%dq' % len(mask), *mask.tolist()))
+            if layout != 'speculators':
+                fill_crcs(staged)
+            self.same_bytes(path, staged, layout)
+            shutil.rmtree(self.staging)
+
+    def test_what_the_hook_staged_is_adopted_as_what_would_have_been_written(self):
+        for layout in LAYOUTS + ('speculators',):
+            for count in (40, 300):
+                path, _, own_ids, mask = self.sample(layout, count)
+                final = {'final': 'pre'} if layout == 'legacy' else {}
+                torch.manual_seed(7)
+                self.serve(staging=self.staging, layout=layout, **final)
+                self.run_pass([('relight-41-0-ab', own_ids.tolist())])
+                sample = {'index': 41, 'inputIds': own_ids.tolist(), 'lossMask': mask.tolist()}
+                facts = {'output': self.folder + '/out', 'dumps': self.dumps, 'rid': 'relight-41-0-ab'}
+                adopted = relight('adopt', layout=layout, sample=sample, hiddenSize=16, **facts)
+                self.same_bytes(path, adopted, (layout, count))
+                self.assertEqual(os.listdir(self.staging), ['relight-41-0-ab.json'])
+                shutil.rmtree(self.folder + '/out')
+
+    def same_bytes(self, one, other, words):
+        with open(one, 'rb') as first, open(other, 'rb') as second:
+            self.assertEqual(first.read() == second.read(), True, words)
 
 
 class Speed(Case):
@@ -653,10 +831,10 @@ class Counting(unittest.TextTestResult):
 
 
 def load_tests(loader, tests, pattern):
-    """RelightWrites inherits helpers from Staged, not its tests."""
-    own = {'RelightWrites': [each for each in vars(RelightWrites) if each.startswith('test_')]}
+    """Two inherit helpers from Staged, not its tests."""
+    own = {case.__name__: [each for each in vars(case) if each.startswith('test_')] for case in (RelightWrites, Samples)}
     suite = unittest.TestSuite()
-    for case in (Raw, WhoIsSkipped, Refusals, NeverRaises, Staged, RelightWrites, Speed):
+    for case in (Raw, WhoIsSkipped, Refusals, NeverRaises, Staged, DrillWrites, RelightWrites, Samples, Speed):
         names = own.get(case.__name__) or loader.getTestCaseNames(case)
         suite.addTests(case(name) for name in names)
     return suite

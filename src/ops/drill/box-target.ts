@@ -1,5 +1,10 @@
+import {dirname} from 'node:path';
+import {launchFlags} from '../hook/launch-flags.ts';
+import type {HookFacts} from '../hook/look.ts';
+import {HOOK_SHA256, HOOK_TEXT} from '../hook/own.ts';
 import type {RouteConfig, Target} from '../target.ts';
 import {HIDDEN_SIZE} from './build-data.ts';
+import {write} from './build-host.ts';
 import {type BoxPaths, boxPath} from './paths.ts';
 import {type DatasetRecord, type Dimensions, MAX_TOKENS} from './records.ts';
 
@@ -118,9 +123,36 @@ export function boxTarget({
 	};
 }
 
+/** Of the model that the box has, as a look would find it. */
+const MODEL = {architecture: 'KimiK25ForConditionalGeneration', layers: 61, hiddenSize: HIDDEN_SIZE};
+
+/** The states come through relight_hs: its file is one to restore, its flags are those that `print-flags` prints. */
+export function withHook(target: Target, paths: BoxPaths, version: string): Target {
+	const {server, extraction} = target;
+	if (!server || !extraction) return target;
+	write(paths.goodHook, HOOK_TEXT, 0o644);
+	const {SGLANG_HS_DUMP_DIR: _, ...env} = server.env;
+	const unpatched = {...target, server: {...server, env}};
+	const facts: HookFacts = {
+		python: '',
+		sglang: {directory: `${paths.tree}/python/sglang`, version, source: null, bytecode: null, hooks: true},
+		tree: null,
+		hook: {importable: null, placed: null},
+		model: MODEL,
+		status: null,
+	};
+	const flags = launchFlags(unpatched, facts, {directory: dirname(paths.hook), staged: false});
+	return {
+		...target,
+		server: {...server, env: {...env, ...Object.fromEntries(flags.env)}, args: [...server.args, ...flags.args.flat()]},
+		extraction: {...extraction, concurrency: 4},
+		files: [{source: paths.goodHook, destination: paths.hook, sha256: HOOK_SHA256, mode: '644'}],
+	};
+}
+
 /** The same as a configuration file, for people and for `relight --config`. */
 export function boxConfig(target: Target): Readonly<Record<string, unknown>> {
-	const {server, dump, extraction} = target;
+	const {server, dump, extraction, files} = target;
 	const drop = (value: object): Record<string, unknown> =>
 		Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null));
 	return {
@@ -144,6 +176,7 @@ export function boxConfig(target: Target): Readonly<Record<string, unknown>> {
 		server: server && configServer(server),
 		dump: dump && drop({dir: dump.dir, limit: dump.limitBytes}),
 		extraction: extraction && configExtraction(extraction),
+		...(files.length > 0 && {files}),
 	};
 }
 

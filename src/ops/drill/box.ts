@@ -1,12 +1,12 @@
-import {mkdirSync, mkdtempSync, realpathSync, rmSync} from 'node:fs';
+import {existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {stringify} from 'yaml';
 import type {Target} from '../target.ts';
 import {freePort, openRoutes} from './box-routes.ts';
-import {boxConfig, boxTarget} from './box-target.ts';
+import {boxConfig, boxTarget, withHook} from './box-target.ts';
 import {buildData, HIDDEN_SIZE} from './build-data.ts';
-import {buildHost, write} from './build-host.ts';
+import {type BoxSglang, buildHost, write} from './build-host.ts';
 import {Census} from './census.ts';
 import {Gpus} from './gpus.ts';
 import {type Leash, makeLeash, signalBoxProcess, startWarden} from './leash.ts';
@@ -22,7 +22,13 @@ import {serviceRequests} from './service-requests.ts';
 import type {Freeze, SshRoute} from './ssh-route.ts';
 import {Units} from './units.ts';
 
-export type Scenario = 'incident' | 'frozen-ssh';
+/**
+ * - `incident`: the box as it was found, its SGLang patched, the direct route mute.
+ * - `frozen-ssh`: the same, but the direct route works at first and then opens no more sessions.
+ * - `hook`: as the incident, with a newer SGLang whose patch is gone: the states come through relight_hs, which has to be
+ *   put in place first.
+ */
+export type Scenario = 'incident' | 'frozen-ssh' | 'hook';
 
 export type BoxOptions = {
 	readonly scenario: Scenario;
@@ -33,7 +39,12 @@ export type BoxOptions = {
 	readonly directory?: string;
 	/** argv that starts the relight bundle. */
 	readonly program: readonly string[];
+	/** Directories in which the machine's own Python is looked for; empty: the box goes without one. */
+	readonly pythonPath?: readonly string[];
 };
+
+/** Where Pythons lie: what the operator runs first, then the system's. */
+const PYTHON_PATH = [...(process.env.PATH?.split(':') ?? []), '/usr/local/bin', '/usr/bin'];
 
 export type Box = {
 	readonly directory: string;
@@ -43,6 +54,8 @@ export type Box = {
 	readonly direct: Pick<SshRoute, 'port' | 'freeze' | 'thaw'>;
 	readonly hypervisor: Pick<SshRoute, 'port' | 'freeze' | 'thaw'>;
 	score(signalled: Signalled): Promise<Score>;
+	/** What dumped hidden states through the hook, in words; null: no server with the hook came up. */
+	hookWriter(): string | null;
 	close(): Promise<void>;
 };
 
@@ -51,7 +64,7 @@ const TICK_MS = 200;
 const FREEZE_AFTER_MS = 6_000;
 
 /** Builds the box and starts everything that lives in it. Rejects when something of it cannot be made. */
-export async function buildBox({scenario, seed, scale = 1, directory, program}: BoxOptions): Promise<Box> {
+export async function buildBox({scenario, seed, scale = 1, directory, program, pythonPath}: BoxOptions): Promise<Box> {
 	if (directory !== undefined) mkdirSync(directory, {recursive: true});
 	const root = realpathSync(directory ?? mkdtempSync(join(tmpdir(), 'relight-drill-')));
 	if (/[^A-Za-z0-9._/@+-]/.test(root))
@@ -61,7 +74,9 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 	const random = seeded(seed);
 	const size = dimensions(scale);
 	const records = makeRecords(size.records, seed);
-	buildHost(paths, program, random);
+	const sglang: BoxSglang =
+		scenario === 'hook' ? {version: '0.5.12', patched: false} : {version: '0.5.9', patched: true};
+	buildHost(paths, program, random, sglang);
 	const {scriptSha256} = buildData(paths, records, size);
 
 	const leash = makeLeash(paths);
@@ -69,7 +84,19 @@ export async function buildBox({scenario, seed, scale = 1, directory, program}: 
 	const population = new Population(leash, boxPath(paths), paths.home);
 	try {
 		return await inhabit(
-			{scenario, paths, program, random, records, size, scriptSha256, leash, population},
+			{
+				scenario,
+				paths,
+				program,
+				random,
+				records,
+				size,
+				scriptSha256,
+				leash,
+				population,
+				sglang,
+				searchPath: pythonPath ?? PYTHON_PATH,
+			},
 			directory === undefined,
 		);
 	} catch (error) {
@@ -89,23 +116,29 @@ type Furnished = {
 	readonly scriptSha256: string;
 	readonly leash: Leash;
 	readonly population: Population;
+	readonly sglang: BoxSglang;
+	readonly searchPath: readonly string[];
 };
 
 /** Opens the routes, starts what lives in the box, and keeps its tables true until it is closed. */
 async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
-	const {scenario, paths, program, random, records, leash, population} = furnished;
+	const {scenario, paths, program, random, records, leash, population, sglang, searchPath} = furnished;
 	const {direct, hypervisor} = await openRoutes(paths, leash.readEnd);
-	const target = boxTarget({
+	const incident = boxTarget({
 		...furnished,
 		directPort: direct.port,
 		hypervisorPort: hypervisor.port,
 		serverPort: await freePort(),
 	});
+	const target = scenario === 'hook' ? withHook(incident, paths, sglang.version) : incident;
 	write(
 		paths.config,
 		`# The drill's box as a configuration: relight --config ${paths.config}\n${stringify(boxConfig(target))}`,
 	);
-	write(paths.settings, JSON.stringify({target, hiddenSize: HIDDEN_SIZE, records: records.length}));
+	write(
+		paths.settings,
+		JSON.stringify({target, hiddenSize: HIDDEN_SIZE, records: records.length, sglang: sglang.version, searchPath}),
+	);
 
 	const census = new Census(paths, population, program);
 	const units = new Units(paths, population, census);
@@ -124,7 +157,7 @@ async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
 	const clock = setInterval(tick, TICK_MS);
 
 	let freezing: NodeJS.Timeout | null = null;
-	if (scenario === 'incident') direct.freeze('mute');
+	if (scenario !== 'frozen-ssh') direct.freeze('mute');
 	else {
 		freezing = setTimeout(() => direct.freeze('no-sessions'), FREEZE_AFTER_MS);
 		freezing.unref();
@@ -140,6 +173,7 @@ async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
 		direct,
 		hypervisor,
 		score,
+		hookWriter: () => (existsSync(paths.hookWriter) ? readFileSync(paths.hookWriter, 'utf8') : null),
 		async close() {
 			if (closed) return;
 			closed = true;

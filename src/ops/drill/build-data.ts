@@ -5,9 +5,10 @@ import {planTorchFile, torchFile} from '../tensor/torch-file.ts';
 import {write} from './build-host.ts';
 import type {BoxPaths} from './paths.ts';
 import type {DatasetRecord, Dimensions} from './records.ts';
-import {hiddenStates, LAYERS} from './states.ts';
+import {HIDDEN_SIZE, hiddenStates, LAYERS} from './states.ts';
 
-export const HIDDEN_SIZE = 64;
+export {HIDDEN_SIZE};
+
 /** The old run wrote its last file three hours ago, one about every 0.9 s before that. */
 const CRASH_AGO_S = 3 * 3600;
 

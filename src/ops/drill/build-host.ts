@@ -7,14 +7,26 @@ import type {Random} from './random.ts';
 import {nvidiaSmi} from './stand-ins/nvidia-smi.ts';
 import {ask, ceph, dmesg, journalctl, pct, python, refused, relight, ss, systemdRun} from './stand-ins/small.ts';
 import {systemctl} from './stand-ins/systemctl.ts';
+import {HIDDEN_SIZE} from './states.ts';
 
 export const BOOT_ID = '3f0c7a52-9be4-4d1e-8a63-52c1e0d7129a';
 export const SHARDS = 64;
+const ROW_BYTES = HIDDEN_SIZE * 2;
+/** The last norm, by which a final state is told from one that was not normed. */
+const NORM = 'language_model.model.norm.weight';
 /** What the dump patch leaves in the source; the marker that a look for it finds. */
 export const PATCH_MARKER = '_hs_dump_dir';
 
+/** The SGLang of a box: which release, and whether the incident's patch is in its source. */
+export type BoxSglang = {readonly version: string; readonly patched: boolean};
+
 /** Everything of the box that is not data and not a process: tools, /etc, /dev, the still parts of /proc, the model. */
-export function buildHost(paths: BoxPaths, program: readonly string[], random: Random): void {
+export function buildHost(
+	paths: BoxPaths,
+	program: readonly string[],
+	random: Random,
+	{version, patched}: BoxSglang,
+): void {
 	for (const directory of [
 		paths.libexec,
 		paths.disguises,
@@ -32,8 +44,12 @@ export function buildHost(paths: BoxPaths, program: readonly string[], random: R
 	writeEtc(paths);
 	writeDevices(paths);
 	writeModel(paths, random);
-	write(paths.patched, PATCHED_SOURCE);
-	write(`${paths.tree}/python/sglang/version.py`, '__version__ = "0.5.9"\n');
+	write(paths.patched, patched ? PATCHED_SOURCE : PLAIN_SOURCE);
+	write(`${paths.tree}/python/sglang/version.py`, `__version__ = "${version}"\n`);
+	write(`${paths.tree}/python/sglang/srt/model_executor/hook_manager.py`, HOOK_MANAGER_SOURCE);
+	// An editable install: the tree is what is imported, its metadata lies beside it.
+	const metadata = `Metadata-Version: 2.1\nName: sglang\nVersion: ${version}\n`;
+	write(`${paths.tree}/python/sglang-${version}.dist-info/METADATA`, metadata);
 	write(`${paths.tree}/python/sglang/__init__.py`, 'from sglang.version import __version__\n');
 	write(paths.kernelLog, kernelLog());
 }
@@ -150,15 +166,20 @@ function writeModel(paths: BoxPaths, random: Random): void {
 	let total = 0;
 	for (let shard = 1; shard <= SHARDS; shard++) {
 		const name = `model-${String(shard).padStart(5, '0')}-of-${String(SHARDS).padStart(6, '0')}.safetensors`;
-		const key = `language_model.model.layers.${shard - 1}.input_layernorm.weight`;
-		const header = Buffer.from(JSON.stringify({[key]: {dtype: 'BF16', shape: [64], data_offsets: [0, 128]}}));
-		const file = Buffer.alloc(8 + header.length + 128);
+		const keys = [`language_model.model.layers.${shard - 1}.input_layernorm.weight`];
+		if (shard === SHARDS) keys.push(NORM);
+		const places = keys.map((key, at) => [
+			key,
+			{dtype: 'BF16', shape: [HIDDEN_SIZE], data_offsets: [at * ROW_BYTES, (at + 1) * ROW_BYTES]},
+		]);
+		const header = Buffer.from(JSON.stringify(Object.fromEntries(places)));
+		const file = Buffer.alloc(8 + header.length + keys.length * ROW_BYTES);
 		file.writeBigUInt64LE(BigInt(header.length), 0);
 		header.copy(file, 8);
 		for (let at = 8 + header.length; at < file.length; at += 2) file.writeUInt16LE(0x3f00 + random.whole(0, 128), at);
 		write(`${paths.model}/${name}`, file);
-		map[key] = name;
-		total += 128;
+		for (const key of keys) map[key] = name;
+		total += keys.length * ROW_BYTES;
 	}
 	write(
 		`${paths.model}/model.safetensors.index.json`,
@@ -169,10 +190,19 @@ function writeModel(paths: BoxPaths, random: Random): void {
 		JSON.stringify({
 			architectures: ['KimiK25ForConditionalGeneration'],
 			model_type: 'kimi_k25',
-			text_config: {model_type: 'deepseek_v3', hidden_size: 64, num_hidden_layers: 61, vocab_size: 163_840},
+			text_config: {model_type: 'deepseek_v3', hidden_size: HIDDEN_SIZE, num_hidden_layers: 61, vocab_size: 163_840},
 		}),
 	);
 }
+
+const PLAIN_SOURCE = `# Adapted from DeepSeek and vLLM
+from torch import nn
+
+
+class DeepseekV2Model(nn.Module):
+    def __init__(self, config, quant_config=None, prefix: str = ""):
+        super().__init__()
+`;
 
 const PATCHED_SOURCE = `# Adapted from DeepSeek and vLLM
 import os
@@ -197,6 +227,14 @@ class DeepseekV2Model(nn.Module):
             torch.save(hidden.cpu(), os.path.join(target, f"aux_{i}.pt"))
         torch.save(final.cpu(), os.path.join(target, "final.pt"))
         open(os.path.join(target, "done"), "w").close()
+`;
+
+const HOOK_MANAGER_SOURCE = `import importlib
+import json
+
+
+def register_forward_hooks(model, hook_specs):
+    raise NotImplementedError("a drill box runs its own stand-in")
 `;
 
 const MEMINFO = `MemTotal:       1073741824 kB

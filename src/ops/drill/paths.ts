@@ -38,6 +38,10 @@ export function boxPaths(root: string) {
 		temporary: `${root}/tmp`,
 		dataset: `${work}/merged.json`,
 		output: `${work}/hidden_states`,
+		/** Persistent, unlike the dump directory. */
+		hook: `${root}/root/relight/relight_hs.py`,
+		/** Which of its two dumpers a server with the hook found, in words. */
+		hookWriter: `${root}/run/hook-writer`,
 		progress: `${work}/extraction-progress.json`,
 		logs: `${work}/logs`,
 		extractionLog: `${work}/logs/extraction2.log`,
@@ -46,6 +50,7 @@ export function boxPaths(root: string) {
 		identity: `${root}/operator/id_ed25519`,
 		knownHosts: `${root}/operator/known_hosts`,
 		goodScript: `${root}/operator/eagle3/02b_extract_hidden_states_sglang.py`,
+		goodHook: `${root}/operator/eagle3/relight_hs.py`,
 		config: `${root}/relight.yaml`,
 		/** What `drill-part` reads: the box's extraction settings and the size of its world. */
 		settings: `${root}/run/settings.json`,

@@ -1,3 +1,5 @@
+export const HIDDEN_SIZE = 64;
+
 /**
  * What the stand-in model answers: bf16 values [T, H], made from the token ids up to each position and the layer, so that
  * a file with the states of another request never passes for right. All finite, none zero.

@@ -51,14 +51,14 @@ export class Client {
 	}
 
 	/** Who the server says it is, as far as it says, and what its hook is told to make, if it has the hook. */
-	async identity(): Promise<ServerIdentity & {readonly dumps: 'counted' | 'named' | 'staged' | 'nameless'}> {
+	async identity(): Promise<ServerIdentity & DumpsTold> {
 		const server = (await this.first(['/server_info', '/get_server_info'])) ?? {};
 		const model = (await this.first(['/model_info', '/get_model_info'])) ?? {};
 		const word = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 		return {
 			modelPath: word(server.model_path) ?? word(model.model_path),
 			version: word(server.version),
-			dumps: dumpsOf(JSON.stringify(server.forward_hooks ?? '')),
+			...dumpsOf(JSON.stringify(server.forward_hooks ?? '')),
 		};
 	}
 
@@ -138,7 +138,16 @@ export class Client {
 	}
 }
 
-function dumpsOf(hooks: string): 'counted' | 'named' | 'staged' | 'nameless' {
-	if (!hooks.includes('relight_hs')) return 'counted';
-	return hooks.includes('staging') ? 'staged' : hooks.includes('nameless') ? 'nameless' : 'named';
+/** `staging`: where finished files appear. */
+export type DumpsTold = {
+	readonly dumps: 'counted' | 'named' | 'staged' | 'nameless';
+	readonly staging: string | null;
+};
+
+/** From the flag as the server tells it: a list, or the text of one, whose quotes are then escaped. */
+function dumpsOf(hooks: string): DumpsTold {
+	if (!hooks.includes('relight_hs')) return {dumps: 'counted', staging: null};
+	const [, staging] = /\\?"staging\\?":\s*\\?"([^"\\]+)/.exec(hooks) ?? [];
+	if (staging !== undefined) return {dumps: 'staged', staging};
+	return {dumps: hooks.includes('nameless') ? 'nameless' : 'named', staging: null};
 }

@@ -1,6 +1,56 @@
-import {existsSync, readdirSync, writeFileSync} from 'node:fs';
+import {existsSync, writeFileSync} from 'node:fs';
 import {basename, dirname} from 'node:path';
-import {type FileMark, type FilePort, isFull, writeAll} from './file-port.ts';
+import {type FileMark, type FilePort, fillAll, isFull, writeAll} from './file-port.ts';
+
+/** A file whose bytes are all on the disk, still under its temporary name. */
+export type Written = {readonly temporary: string; readonly mark: FileMark; readonly crc32: number};
+
+/** A file in pieces, made as they are asked for; gives back the CRC-32 of all of them. */
+export type Pieces = Generator<Buffer, number>;
+
+/**
+ * Writes and syncs a file beside its place, in the background: one piece is written while the next is made, so a piece
+ * must stay as it is until the next but one is asked for. Rejects with what the file system says, or what the pieces throw;
+ * the temporary then stays, except on a full disk, which needs its room back.
+ */
+export async function writeBeside(files: FilePort, path: string, bytes: number, pieces: Pieces): Promise<Written> {
+	makeDirectory(files, dirname(path));
+	const temporary = temporaryName(path);
+	const fd = files.create(temporary);
+	let open = true;
+	try {
+		const crc32 = await fillPieces(files, fd, pieces);
+		await files.settle(fd);
+		const mark = files.mark(fd);
+		open = false;
+		files.close(fd);
+		if (mark.bytes !== bytes) throw new Error(`${path}: ${mark.bytes} bytes arrived of ${bytes}`);
+		return {temporary, mark, crc32};
+	} catch (error) {
+		if (open) closeQuietly(files, fd);
+		if (isFull(error)) files.remove(temporary);
+		throw error;
+	}
+}
+
+async function fillPieces(files: FilePort, fd: number, pieces: Pieces): Promise<number> {
+	let under = Promise.resolve();
+	try {
+		for (;;) {
+			const next = pieces.next();
+			await under;
+			if (next.done) return next.value;
+			under = fillAll(files, fd, next.value);
+			// Awaited a turn later: until then its failure is nobody's.
+			under.catch(() => {});
+		}
+	} finally {
+		// Nothing may be under way when the file is closed.
+		await under.catch(() => {});
+	}
+}
+
+const temporaryName = (path: string): string => `${dirname(path)}/.${basename(path)}.${process.pid}.tmp`;
 
 /**
  * Puts a file in place so that no moment of it looks finished when it is not: temporary in the same directory, all bytes,
@@ -10,7 +60,7 @@ import {type FileMark, type FilePort, isFull, writeAll} from './file-port.ts';
 export function commitFile(files: FilePort, path: string, pieces: readonly Buffer[]): FileMark {
 	const directory = dirname(path);
 	makeDirectory(files, directory);
-	const temporary = `${directory}/.${basename(path)}.${process.pid}.tmp`;
+	const temporary = temporaryName(path);
 	const mark = write(files, temporary, pieces);
 	files.rename(temporary, path);
 	files.syncDirectory(directory);
@@ -61,25 +111,4 @@ export function quarantine(files: FilePort, output: string, path: string, reason
 	// Else it could be back after a power cut, with a journal that knows nothing against it.
 	for (const each of [dirname(path), directory]) files.syncDirectory(each);
 	return place;
-}
-
-/** Temporaries that dead writers left in the group directories. Only to be asked under the lock. */
-export function leftTemporaries(output: string): string[] {
-	return inGroups(output, /^\.data_\d+\..*\.tmp$/);
-}
-
-/** Sample files by name, whatever they are worth. */
-export function sampleFiles(output: string): {index: number; path: string}[] {
-	return inGroups(output, /^data_\d+\.pt$/).map(path => ({index: Number(/data_(\d+)\.pt$/.exec(path)?.[1]), path}));
-}
-
-function inGroups(output: string, name: RegExp): string[] {
-	if (!existsSync(output)) return [];
-	return readdirSync(output, {withFileTypes: true})
-		.filter(entry => entry.isDirectory() && entry.name.startsWith('rows_'))
-		.flatMap(entry =>
-			readdirSync(`${output}/${entry.name}`)
-				.filter(each => name.test(each))
-				.map(each => `${output}/${entry.name}/${each}`),
-		);
 }

@@ -1,22 +1,46 @@
 import {mkdirSync, readdirSync, rmSync, statSync} from 'node:fs';
 import {setTimeout as sleep} from 'node:timers/promises';
 import {readBareTensor} from '../tensor/torch-reader.ts';
+import type {Sample} from './dataset.ts';
+import type {Finish} from './staged-file.ts';
+import type {StateName, States} from './states.ts';
 
-/** Names that a dump of the source patch has: three auxiliary states, the final one, and the mark that all is written. */
-export const STATE_FILES = ['aux_0.pt', 'aux_1.pt', 'aux_2.pt', 'final.pt'] as const;
+/** What a dump of the source patch holds, a file each; on which side of the norm its final lies, it does not say. */
+const COUNTED_STATES = ['aux_0', 'aux_1', 'aux_2', 'final'] as const satisfies readonly StateName[];
+/** The mark that all is written. */
 const MARK = 'done';
 
 /** Where dumps appear, and how long after the answer one may take to be complete. */
 export type DumpPlace = {readonly dir: string; readonly limitMs: number};
 
-/** `layers`: which they are, where the dump says so. */
-export type Dump = {readonly path: string; readonly states: readonly Buffer[]; readonly layers: string | null};
+type AnyDump = {
+	readonly paths: readonly string[];
+	/** Which layers its states enter, where the dump says so. */
+	readonly layers: string | null;
+};
+
+/** States in memory. */
+export type RawDump = AnyDump & {readonly states: States};
+
+/** A finished file but for its mask and sums, where it can be renamed into place. */
+export type StagedDump = AnyDump & {
+	readonly staged: string;
+	/** Its states, by name. */
+	readonly holds: readonly StateName[];
+	/** Looks at every byte of it, and says what is to be filled in. Throws what makes it useless. */
+	readonly inspect: (sample: Sample) => Finish;
+	/** Its states, to compare with. Throws DamagedFile. */
+	readonly read: () => States;
+};
+
+export type Dump = RawDump | StagedDump;
 
 /** What a dump has to be to be ours. */
 export type Wanted = {
 	readonly rid: string;
 	readonly rows: number;
-	readonly idsHash: string;
+	/** Token ids as little-endian int64. */
+	readonly ids: Buffer;
 	readonly hiddenSize: number;
 };
 
@@ -24,6 +48,10 @@ export type Wanted = {
 export type DumpSource = {
 	/** Dumps carry the request's own name, so that several may be under way at once. */
 	readonly named: boolean;
+	/** How many states a dump holds. */
+	readonly states: number;
+	/** Where finished files appear instead of states; null: nowhere. */
+	readonly staging: string | null;
 	expect(wanted: Wanted): () => Promise<Dump>;
 };
 
@@ -34,6 +62,8 @@ export type DumpSource = {
  */
 export const countedDumps = (place: DumpPlace): DumpSource => ({
 	named: false,
+	states: COUNTED_STATES.length,
+	staging: null,
 	expect(wanted) {
 		// The patch makes its own directory below this one: that it vanished is no reason to stop.
 		mkdirSync(place.dir, {recursive: true});
@@ -59,7 +89,7 @@ async function findCounted(
 ): Promise<Dump> {
 	const until = Date.now() + limitMs;
 	const strangers = new Map<string, string>();
-	const candidates = new Map<string, Dump>();
+	const candidates = new Map<string, RawDump>();
 	for (;;) {
 		let unfinished = 0;
 		for (const [name, finished] of dumpsNow(dir)) {
@@ -83,17 +113,17 @@ async function findCounted(
 	}
 }
 
-function readCounted(path: string, {rows, hiddenSize}: Wanted): Dump | {readonly why: string} {
+function readCounted(path: string, {rows, hiddenSize}: Wanted): RawDump | {readonly why: string} {
 	try {
-		const states = STATE_FILES.map(name => {
-			const {dtype, shape, data} = readBareTensor(`${path}/${name}`);
+		const states = COUNTED_STATES.map(name => {
+			const {dtype, shape, data} = readBareTensor(`${path}/${name}.pt`);
 			if (dtype !== 'BF16' || shape.length !== 2 || shape[1] !== hiddenSize) {
-				throw new Error(`${name} is ${dtype} [${shape.join(', ')}]`);
+				throw new Error(`${name}.pt is ${dtype} [${shape.join(', ')}]`);
 			}
-			if (shape[0] !== rows) throw new Error(`${name} has ${shape[0]} rows`);
-			return data;
+			if (shape[0] !== rows) throw new Error(`${name}.pt has ${shape[0]} rows`);
+			return [name, data];
 		});
-		return {path, states, layers: null};
+		return {paths: [path], states: Object.fromEntries(states), layers: null};
 	} catch (error) {
 		return {why: error instanceof Error ? error.message : String(error)};
 	}
@@ -101,18 +131,25 @@ function readCounted(path: string, {rows, hiddenSize}: Wanted): Dump | {readonly
 
 /** Bytes of all requests in the directory, finished or not, whoever asked for them. */
 export function dumpedBytes(directory: string): number {
+	const requests = readdirSync(directory).filter(name => name.startsWith('req_'));
+	return requests.reduce((sum, name) => sum + bytesIn(`${directory}/${name}`), 0);
+}
+
+/** Of all files below a directory; none where there is no such directory. */
+export function bytesIn(directory: string): number {
 	let sum = 0;
-	for (const name of readdirSync(directory)) {
-		if (!name.startsWith('req_')) continue;
-		try {
-			for (const file of readdirSync(`${directory}/${name}`))
-				sum += statSync(`${directory}/${name}/${file}`, {throwIfNoEntry: false})?.size ?? 0;
-		} catch {
-			// Taken away meanwhile.
+	try {
+		for (const entry of readdirSync(directory, {withFileTypes: true})) {
+			const path = `${directory}/${entry.name}`;
+			sum += entry.isDirectory() ? bytesIn(path) : (statSync(path, {throwIfNoEntry: false})?.size ?? 0);
 		}
+	} catch {
+		// Not there, or taken away meanwhile.
 	}
 	return sum;
 }
 
 /** Only a dump that was read, is ours, and was stored or is good for nothing. */
-export const removeDump = (dump: Dump): void => rmSync(dump.path, {recursive: true, force: true});
+export function removeDump({paths}: AnyDump): void {
+	for (const path of paths) rmSync(path, {recursive: true, force: true});
+}

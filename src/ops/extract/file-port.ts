@@ -1,15 +1,20 @@
 import {
 	closeSync,
 	existsSync,
+	fdatasync,
 	fstatSync,
+	fsync,
 	fsyncSync,
 	mkdirSync,
 	openSync,
 	renameSync,
 	rmSync,
 	statfsSync,
+	write,
+	writeSync,
 	writevSync,
 } from 'node:fs';
+import {promisify} from 'node:util';
 
 /** What tells one state of a file from another without reading it. */
 export type FileMark = {readonly bytes: number; readonly mtimeMs: number; readonly inode: number};
@@ -24,7 +29,15 @@ export type FilePort = {
 	append(path: string): number;
 	/** May write less than it is given. */
 	write(fd: number, pieces: readonly Buffer[]): number;
+	/** The same in the background; one at a time per file. The bytes must stay as they are until it has resolved. */
+	fill(fd: number, bytes: Buffer): Promise<number>;
+	/** A file that is there, to be changed in place. */
+	edit(path: string): number;
+	/** Writes at a place; may write less than it is given. */
+	patch(fd: number, bytes: Buffer, at: number): number;
 	sync(fd: number): void;
+	/** Resolves when the bytes are on the disk; other calls go on meanwhile. */
+	settle(fd: number): Promise<void>;
 	mark(fd: number): FileMark;
 	close(fd: number): void;
 	rename(from: string, to: string): void;
@@ -32,15 +45,25 @@ export type FilePort = {
 	exists(path: string): boolean;
 	makeDirectory(path: string): void;
 	syncDirectory(path: string): void;
+	/** The same in the background. */
+	settleDirectory(path: string): Promise<void>;
 	/** What a user may still write there. */
 	freeBytes(path: string): number;
 };
+
+const inBackground = {write: promisify(write), fdatasync: promisify(fdatasync), fsync: promisify(fsync)};
 
 export const systemFiles: FilePort = {
 	create: path => openSync(path, 'wx', 0o644),
 	append: path => openSync(path, 'a', 0o644),
 	write: (fd, pieces) => writevSync(fd, [...pieces]),
+	async fill(fd, bytes) {
+		return (await inBackground.write(fd, bytes, 0, bytes.length, null)).bytesWritten;
+	},
+	edit: path => openSync(path, 'r+'),
+	patch: (fd, bytes, at) => writeSync(fd, bytes, 0, bytes.length, at),
 	sync: fsyncSync,
+	settle: inBackground.fdatasync,
 	mark(fd) {
 		const {size, mtimeMs, ino} = fstatSync(fd);
 		return {bytes: size, mtimeMs, inode: ino};
@@ -56,6 +79,14 @@ export const systemFiles: FilePort = {
 		const fd = openSync(path, 'r');
 		try {
 			fsyncSync(fd);
+		} finally {
+			closeSync(fd);
+		}
+	},
+	async settleDirectory(path) {
+		const fd = openSync(path, 'r');
+		try {
+			await inBackground.fsync(fd);
 		} finally {
 			closeSync(fd);
 		}
@@ -81,6 +112,15 @@ export function writeAll(files: FilePort, fd: number, pieces: readonly Buffer[])
 		if (left[0] && got > 0) left = [left[0].subarray(got), ...left.slice(1)];
 	}
 	return written;
+}
+
+/** All bytes of one piece, in the background. */
+export async function fillAll(files: FilePort, fd: number, piece: Buffer): Promise<void> {
+	for (let done = 0; done < piece.length; ) {
+		const got = await files.fill(fd, done === 0 ? piece : piece.subarray(done));
+		if (got <= 0) throw new Error('a write took no bytes');
+		done += got;
+	}
 }
 
 const FULL = new Set(['ENOSPC', 'EDQUOT']);

@@ -25,9 +25,12 @@ export type JournalEntry =
 
 export type Failure = {readonly times: number; readonly reason: string};
 
+/** `crc32`: of the whole file, in hexadecimal; of files that this program wrote. */
+export type StoredMark = FileMark & {readonly proof: Proof; readonly crc32?: string};
+
 /** What the journal knows. `clean`: the last run came to its end by itself, so nothing was in the air. */
 export type JournalFacts = {
-	readonly marks: ReadonlyMap<number, FileMark & {readonly proof: Proof}>;
+	readonly marks: ReadonlyMap<number, StoredMark>;
 	/** Files that were found wanting and are still in place: a lighter look must not clear them. */
 	readonly suspects: ReadonlyMap<number, FileMark & {readonly reason: string}>;
 	readonly failures: ReadonlyMap<number, Failure>;
@@ -36,7 +39,7 @@ export type JournalFacts = {
 
 /** A line that is torn or foreign says nothing and is passed over. No file is an empty journal. */
 export function readJournal(path: string): JournalFacts {
-	const marks = new Map<number, FileMark & {proof: Proof}>();
+	const marks = new Map<number, StoredMark>();
 	const suspects = new Map<number, FileMark & {reason: string}>();
 	const failures = new Map<number, Failure>();
 	let clean = false;
@@ -49,8 +52,8 @@ export function readJournal(path: string): JournalFacts {
 			suspects.set(entry.index, {bytes, mtimeMs, inode, reason});
 			marks.delete(entry.index);
 		} else if ('bytes' in entry) {
-			const {bytes, mtimeMs, inode, proof} = entry;
-			marks.set(entry.index, {bytes, mtimeMs, inode, proof});
+			const {bytes, mtimeMs, inode, proof, crc32} = entry;
+			marks.set(entry.index, {bytes, mtimeMs, inode, proof, ...(crc32 !== undefined && {crc32})});
 			failures.delete(entry.index);
 			suspects.delete(entry.index);
 		} else if ('failed' in entry) failures.set(entry.index, {times: entry.times ?? 1, reason: entry.failed});
@@ -90,12 +93,22 @@ export class Journal {
 	/** One sync for all of them. Throws what the file system says; the next line then starts on a line of its own. */
 	add(...entries: readonly JournalEntry[]): void {
 		if (entries.length === 0) return;
+		this.append(entries);
+		this.files.sync(this.fd);
+	}
+
+	private append(entries: readonly JournalEntry[]): void {
 		const text = entries.map(entry => `${JSON.stringify(entry)}\n`).join('');
 		const start = this.torn ? '\n' : '';
 		this.torn = true;
 		writeAll(this.files, this.fd, [Buffer.from(start + text)]);
-		this.files.sync(this.fd);
 		this.torn = false;
+	}
+
+	/** The same with the sync in the background; not to be called again before it has ended. */
+	async addSoon(entries: readonly JournalEntry[]): Promise<void> {
+		this.append(entries);
+		await this.files.settle(this.fd);
 	}
 
 	close(): void {

@@ -1,35 +1,48 @@
 import {statSync} from 'node:fs';
 import type {ExtractionConfig} from '../target.ts';
 import {quarantine} from './commit.ts';
-import type {Sample} from './dataset.ts';
-import {type FilePort, isFull} from './file-port.ts';
+import {type FileMark, type FilePort, isFull} from './file-port.ts';
+import {GroupCommit} from './group-commit.ts';
 import {samplePath} from './inventory.ts';
 import type {Journal} from './journal.ts';
 import type {Room} from './room.ts';
-import {type Stored, storeSample} from './sample.ts';
+import type {SampleFile, Stored} from './sample.ts';
 
 /** What happens to files of the tree, each time with its line in the journal. Throws what the file system says. */
 export class Keeper {
+	private readonly commits: GroupCommit;
+
 	constructor(
 		private readonly extraction: ExtractionConfig,
 		private readonly files: FilePort,
 		private readonly journal: Journal,
 		private readonly room: Room,
-	) {}
+	) {
+		this.commits = new GroupCommit(files, journal, error => this.afterFull(error));
+	}
 
-	/** In place and in the journal. A disk that is full is waited for with the states in hand; null: stopped meanwhile. */
-	async put(sample: Sample, states: readonly Buffer[]): Promise<Stored | null> {
+	/**
+	 * Resolves when the file is in place and in the journal, both on the disk. A disk that is full is waited for with the
+	 * states in hand; null: stopped meanwhile. Several may be under way at once. `inPlace`: the states are needed no more.
+	 */
+	async put(file: SampleFile, inPlace: () => void): Promise<Stored | null> {
+		const {path, write} = file;
+		const lineOf = (mark: FileMark, crc32: number): Stored => {
+			inPlace();
+			return file.lineOf(mark, crc32);
+		};
 		for (;;) {
 			try {
-				const stored = storeSample(this.files, this.extraction, sample, states);
-				this.journal.add(stored);
-				return stored;
+				return await this.commits.put(path, () => write(this.files), lineOf);
 			} catch (error) {
 				if (!isFull(error)) throw error;
-				const words = error instanceof Error ? error.message : String(error);
-				if (!(await this.room.afterFull(`the disk is full (${words})`))) return null;
+				if (!(await this.afterFull(error))) return null;
 			}
 		}
+	}
+
+	private afterFull(error: unknown): Promise<boolean> {
+		return this.room.afterFull(`the disk is full (${error instanceof Error ? error.message : error})`);
 	}
 
 	/** So that a lighter look in a later run does not clear it. */

@@ -1,10 +1,11 @@
 import {existsSync, readFileSync} from 'node:fs';
 import {basename, dirname} from 'node:path';
-import type {ExtractionConfig, ServerConfig} from '../target.ts';
+import type {ServerConfig} from '../target.ts';
 import {commitFile} from './commit.ts';
 import type {Dataset} from './dataset.ts';
-import {STATE_FILES} from './dumps.ts';
 import type {FilePort} from './file-port.ts';
+import {keysOf} from './forms.ts';
+import {type Extraction, layoutOf} from './layouts.ts';
 
 /** Why a run does not go on although it could: what is there does not belong to what is asked for. Exit status 4. */
 export class Refusal extends Error {}
@@ -26,11 +27,7 @@ export type Manifest = {
 /** Beside the output, not in it: readers of the data walk the tree. */
 export const manifestPath = (output: string): string => `${dirname(output)}/run.json`;
 
-export function identityOf(
-	extraction: ExtractionConfig,
-	server: Pick<ServerConfig, 'model'>,
-	dataset: Dataset,
-): Identity {
+export function identityOf(extraction: Extraction, server: Pick<ServerConfig, 'model'>, dataset: Dataset): Identity {
 	return {
 		'dataset.sha256': dataset.sha256,
 		'dataset.records': dataset.records,
@@ -41,7 +38,8 @@ export function identityOf(
 		output: basename(extraction.output),
 		layout: extraction.layout,
 		layers: null,
-		states: STATE_FILES.map(name => name.replace('.pt', '')).join(' '),
+		keys: keysOf(layoutOf(extraction).form),
+		norm: null,
 		hiddenSize: extraction.hiddenSize,
 		dtype: 'bf16',
 		maxTokens: extraction.maxTokens,
@@ -52,10 +50,13 @@ export function identityOf(
 
 const withoutSlash = (path: string): string => path.replace(/(?<=.)\/+$/, '');
 
+const isKnown = (value: string | number | null | undefined): boolean =>
+	value !== null && value !== undefined && value !== 'unknown';
+
 /** Each field that differs, `name: old, now new`; empty when the two can be one run. */
 export function differences(old: Identity, now: Identity): string[] {
 	return [...new Set([...Object.keys(old), ...Object.keys(now)])]
-		.filter(key => (old[key] ?? null) !== null && (now[key] ?? null) !== null && old[key] !== now[key])
+		.filter(key => isKnown(old[key]) && isKnown(now[key]) && old[key] !== now[key])
 		.map(key => `${key}: ${old[key]}, now ${now[key]}`);
 }
 
@@ -89,7 +90,9 @@ export function learn(files: FilePort, output: string, manifest: Manifest, found
 	const loaded = found['server.modelPath'] ?? null;
 	if (model !== null && loaded !== null && model !== loaded)
 		throw new Refusal(`the server has loaded ${loaded}, the configuration names ${model}`);
-	const news = Object.entries(found).filter(([key, value]) => value !== null && manifest.identity[key] !== value);
+	const news = Object.entries(found).filter(
+		([key, value]) => value !== null && !isKnown(manifest.identity[key]) && manifest.identity[key] !== value,
+	);
 	if (news.length === 0) return manifest;
 	const learned = {...manifest, identity: {...manifest.identity, ...Object.fromEntries(news)}};
 	writeManifest(files, path, learned);

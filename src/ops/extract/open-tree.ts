@@ -1,8 +1,11 @@
-import type {ExtractionConfig} from '../target.ts';
-import {leftTemporaries, quarantine, sampleFiles} from './commit.ts';
+import {readModelNorm} from '../verify/norm.ts';
+import {quarantine} from './commit.ts';
 import {Dataset, DatasetError} from './dataset.ts';
 import {type ExtractConfig, type ExtractIo, Stopped} from './extract-io.ts';
+import {FinalNorm} from './final-norm.ts';
+import {leftTemporaries, sampleFiles} from './inventory.ts';
 import {type Journal, type JournalFacts, readJournal} from './journal.ts';
+import type {Extraction} from './layouts.ts';
 import type {Writer} from './lock.ts';
 import {
 	identityOf,
@@ -13,13 +16,17 @@ import {
 	refuseDifferent,
 	writeManifest,
 } from './manifest.ts';
+import {mirrorTree} from './mirror.ts';
 import type {Report} from './report.ts';
+import {leftStaged} from './staging.ts';
 import {takeStock} from './take-stock.ts';
 
 export type Tree = {
 	readonly dataset: Dataset;
 	readonly ledger: Awaited<ReturnType<typeof takeStock>>['ledger'];
 	readonly manifest: Manifest;
+	/** Also the extraction with the form that the tree has. */
+	readonly norm: FinalNorm;
 };
 
 const FILES_A_BEAT = 64;
@@ -29,15 +36,16 @@ const FILES_A_BEAT = 64;
  * sample's standing found. Throws Refusal when they do not belong together; nothing was moved or written then.
  */
 export async function openTree(
-	{extraction, server}: ExtractConfig,
+	{extraction: configured, server}: ExtractConfig,
 	io: ExtractIo,
 	journal: {readonly path: string; readonly log: Journal},
 	writer: Writer,
 	report: Report,
 ): Promise<Tree> {
-	const {output} = extraction;
+	const {output} = configured;
 	report.verifying('reading the dataset');
-	const dataset = await Dataset.scan(extraction.dataset, extraction, () => refuseToGoOn(io.stop));
+	const dataset = await Dataset.scan(configured.dataset, configured, () => refuseToGoOn(io.stop));
+	const extraction = mirrorTree(configured);
 	if (extraction.records !== null && dataset.records > extraction.records) {
 		throw new DatasetError(
 			`${extraction.dataset}: ${dataset.records} records where ${extraction.records} are expected`,
@@ -55,12 +63,15 @@ export async function openTree(
 		report.progress.message = `looked at ${looked} of ${of} files`;
 		await new Promise(resolve => setImmediate(resolve));
 	});
+	const norm = new FinalNorm(extraction, readModelNorm(server.model));
+	norm.recall(known?.identity.norm);
+	norm.lookAt(stock.ledger.having('done'));
 	const {bootId, pid} = writer;
 	journal.log.add({run: 'started', pid, bootId, tool: io.tool, at: Date.now()}, ...stock.news);
-	for (const left of leftTemporaries(output)) {
-		const reason = 'left by a writer that died';
-		report.quarantined(null, quarantine(io.files, output, left, reason), reason);
-	}
+	const died = 'left by a writer that died';
+	const gone = 'staged for a run that is gone';
+	for (const left of leftTemporaries(output)) report.quarantined(null, quarantine(io.files, output, left, died), died);
+	for (const left of leftStaged(output)) report.quarantined(null, quarantine(io.files, output, left, gone), gone);
 	const done = stock.ledger.count('done');
 	report.event('verified', {
 		clean: facts.clean,
@@ -73,17 +84,17 @@ export async function openTree(
 		createdAt: new Date().toISOString(),
 		tool: io.tool,
 		adopted: adopting ? {files: done, proof: `structure of all, checksums of ${stock.full}`} : null,
-		identity,
+		identity: {...identity, norm: norm.open ? null : norm.norm},
 	};
 	if (!known) writeManifest(io.files, path, manifest);
 	if (adopting) {
 		report.line(`Adopted ${done} files of ${output}: ${stock.ledger.words()}`);
 		report.event('adopted', {files: done, full: stock.full});
 	}
-	return {dataset, ledger: stock.ledger, manifest};
+	return {dataset, ledger: stock.ledger, manifest, norm};
 }
 
-function holdsFiles({output}: ExtractionConfig, adopt: boolean, manifest: string): boolean {
+function holdsFiles({output}: Extraction, adopt: boolean, manifest: string): boolean {
 	const files = sampleFiles(output).length;
 	if (files > 0 && !adopt) {
 		throw new Refusal(

@@ -1,6 +1,6 @@
 import {mkdirSync} from 'node:fs';
 import {setTimeout as sleep} from 'node:timers/promises';
-import {dumpedBytes} from './dumps.ts';
+import {bytesIn, dumpedBytes} from './dumps.ts';
 import type {FilePort} from './file-port.ts';
 
 export type RoomLimits = {
@@ -8,7 +8,9 @@ export type RoomLimits = {
 	/** So much stays free on the output's disk. */
 	readonly keepFreeBytes: number;
 	readonly dumps: string;
-	/** So much may lie in the dump directory, whoever put it there; null: as much as fits. */
+	/** Where a hook may put finished files, on the output's disk. */
+	readonly staging: string;
+	/** So much may lie in the two of them, whoever put it there; null: as much as fits. */
 	readonly dumpLimitBytes: number | null;
 };
 
@@ -23,6 +25,7 @@ export type RoomIo = {
 /** Lets samples through while both disks have room for them: a full /dev/shm kills the server, a full disk the run. */
 export class Room {
 	private reservedDumps = 0;
+	private reservedStaging = 0;
 	private reservedFiles = 0;
 	private waiting = 0;
 
@@ -31,13 +34,16 @@ export class Room {
 		private readonly io: RoomIo,
 	) {}
 
-	/** Waits for room; what it gives back ends the reservation. null: stopped meanwhile. */
+	/** Waits for room; what it gives back ends the reservation. null: stopped meanwhile. No dump: the file itself is staged. */
 	async enter(dumpBytes: number, fileBytes: number): Promise<(() => void) | null> {
 		if (!(await this.until(() => this.missing(dumpBytes, fileBytes)))) return null;
+		const stagedBytes = dumpBytes === 0 ? fileBytes : 0;
 		this.reservedDumps += dumpBytes;
+		this.reservedStaging += stagedBytes;
 		this.reservedFiles += fileBytes;
 		return () => {
 			this.reservedDumps -= dumpBytes;
+			this.reservedStaging -= stagedBytes;
 			this.reservedFiles -= fileBytes;
 		};
 	}
@@ -67,18 +73,19 @@ export class Room {
 	}
 
 	private missing(dumpBytes: number, fileBytes: number): string | null {
-		return this.missingInDumps(dumpBytes) ?? this.missingOnDisk(fileBytes);
+		return this.missingInDumps(dumpBytes, dumpBytes || fileBytes) ?? this.missingOnDisk(fileBytes);
 	}
 
-	private missingInDumps(need: number): string | null {
-		const {dumps, dumpLimitBytes} = this.limits;
+	private missingInDumps(need: number, needOfLimit: number): string | null {
+		const {dumps, staging, dumpLimitBytes} = this.limits;
 		try {
 			// The patch makes its own directory below it; a vanished one is no reason to stop.
 			mkdirSync(dumps, {recursive: true});
 			if (dumpLimitBytes !== null) {
-				const used = dumpedBytes(dumps);
-				if (used + this.reservedDumps > 0 && used + this.reservedDumps + need > dumpLimitBytes)
-					return `${size(used)} lie in ${dumps} of at most ${size(dumpLimitBytes)}`;
+				const [dumped, staged] = [dumpedBytes(dumps), bytesIn(staging)];
+				const used = dumped + staged + this.reservedDumps + this.reservedStaging;
+				if (used > 0 && used + needOfLimit > dumpLimitBytes)
+					return `${size(dumped + staged)} lie in ${staged > dumped ? staging : dumps} of at most ${size(dumpLimitBytes)}`;
 			}
 			const free = this.io.files.freeBytes(dumps);
 			return free < this.reservedDumps + need ? `${size(free)} are free in ${dumps}, ${size(need)} are needed` : null;

@@ -2,24 +2,29 @@ import {attempt, SampleFailed} from './attempts.ts';
 import {Client} from './client.ts';
 import {checkContinuity, continuityWords} from './continuity.ts';
 import type {Sample} from './dataset.ts';
+import {sourceOf} from './dump-source.ts';
 import {countedDumps, type DumpSource, removeDump} from './dumps.ts';
 import {type ExtractConfig, type ExtractIo, Stopped} from './extract-io.ts';
+import type {FinalNorm} from './final-norm.ts';
 import type {Journal} from './journal.ts';
 import {Keeper} from './keeper.ts';
-import {sampleBytes} from './layouts.ts';
+import {layoutOf} from './layouts.ts';
 import type {Ledger} from './ledger.ts';
 import {type Identity, learn, type Manifest, Refusal, serverIdentity} from './manifest.ts';
-import {namedDumps} from './named-dumps.ts';
 import type {Tree} from './open-tree.ts';
 import type {Report} from './report.ts';
 import {Room} from './room.ts';
-import {askForStates} from './sample.ts';
+import {askForStates, type Found, heldStates, sampleFile} from './sample.ts';
+import {missingWords, sampleBytes} from './sample-file.ts';
 import {ServerGate} from './server-gate.ts';
-import {LAYER_NAMES} from './states.ts';
+import {stagingOf} from './staging.ts';
+import {Underway} from './underway.ts';
 
 const FAILURES_IN_A_ROW = 5;
 const CONTINUITY_SAMPLES = 3;
 const KEEP_FREE_AT_LEAST = 64e6;
+/** Samples whose states are in memory while the next is asked for: one is synced while another is written. */
+const MOST_STORED_AT_ONCE = 3;
 
 /** Extracts what the ledger says is to do, with a bounded number of samples in flight. */
 export class Run {
@@ -27,10 +32,12 @@ export class Run {
 	private readonly gate: ServerGate;
 	private readonly room: Room;
 	private readonly ledger: Ledger;
+	private readonly norm: FinalNorm;
 	private readonly keeper: Keeper;
 	private readonly halt = new AbortController();
 	private readonly abandon = new AbortController();
 	private readonly stop: AbortSignal;
+	private readonly storing = new Underway(MOST_STORED_AT_ONCE, () => this.halt.abort());
 	private dumps: DumpSource;
 	private manifest: Manifest;
 	private met = false;
@@ -47,6 +54,7 @@ export class Run {
 		this.stop = AbortSignal.any([io.stop, this.halt.signal]);
 		this.stop.addEventListener('abort', () => setTimeout(() => this.abandon.abort(), io.graceMs).unref());
 		this.ledger = tree.ledger;
+		this.norm = tree.norm;
 		this.manifest = tree.manifest;
 		this.client = new Client(server, io.answerLimitMs);
 		this.gate = new ServerGate(this.client, {
@@ -61,11 +69,12 @@ export class Run {
 				keepFreeBytes:
 					extraction.keepFreeBytes ?? Math.max(KEEP_FREE_AT_LEAST, 2 * this.bytes(0, extraction.maxTokens)),
 				dumps: dump.dir,
+				staging: stagingOf(extraction.output),
 				dumpLimitBytes: dump.limitBytes,
 			},
 			{files: io.files, stop: this.stop, pollMs: io.pollMs, tell: why => report.room(why)},
 		);
-		this.keeper = new Keeper(extraction, io.files, journal, this.room);
+		this.keeper = new Keeper(this.norm.extraction, io.files, journal, this.room);
 		this.dumps = countedDumps({dir: dump.dir, limitMs: io.dumpLimitMs});
 	}
 
@@ -88,18 +97,15 @@ export class Run {
 
 	/** Each time it is there again: it may be another one. */
 	private async meetServer(): Promise<void> {
-		const {dump} = this.config;
-		const {dumps, ...identity} = await this.client.identity();
+		const {dump, extraction} = this.config;
+		const {dumps, staging, ...identity} = await this.client.identity();
 		this.learn(serverIdentity(identity));
-		if (dumps === 'staged' || dumps === 'nameless')
-			throw new Refusal(
-				`the server's hook makes ${dumps} dumps, which the extractor does not read: launch it for named ones`,
-			);
-		const named = dumps === 'named';
-		if (this.met && named !== this.dumps.named)
-			throw new Refusal(`the server came back ${named ? 'with' : 'without'} names in its dumps: start the run again`);
+		const place = {dir: dump.dir, limitMs: this.io.dumpLimitMs};
+		const source = sourceOf({dumps, staging}, place, extraction.output, this.norm);
+		if (this.met && (source.named !== this.dumps.named || source.staging !== this.dumps.staging))
+			throw new Refusal('the server came back with another kind of dumps: start the run again');
 		this.met = true;
-		if (named) this.dumps = namedDumps({dir: dump.dir, limitMs: this.io.dumpLimitMs});
+		this.dumps = source;
 	}
 
 	private async compareWithStored(): Promise<void> {
@@ -109,14 +115,14 @@ export class Run {
 		const again = async (index: number) => {
 			const dump = await this.ask(await this.tree.dataset.one(index), 'relight-check');
 			if (dump) removeDump(dump);
-			return dump?.states ?? null;
+			return dump && 'states' in dump ? dump.states : null;
 		};
 		const doubt = (index: number, reason: string): void => {
 			this.ledger.set(index, {state: 'suspect', reason});
 			this.keeper.suspect(index, reason);
 		};
 		const done = this.ledger.having('done');
-		const found = await checkContinuity(extraction, done, count, again, doubt).catch(error => {
+		const found = await checkContinuity(this.norm, done, count, again, doubt).catch(error => {
 			if (!(error instanceof SampleFailed)) throw error;
 			throw new Error(`a stored sample could not be extracted again: ${error.message}`);
 		});
@@ -145,13 +151,14 @@ export class Run {
 			}
 		};
 		const ended = await Promise.allSettled(Array.from({length: hands}, work));
+		ended.push(...(await Promise.allSettled([this.storing.ended()])));
 		await samples.return(undefined);
 		for (const each of ended) if (each.status === 'rejected') throw each.reason;
 		if (this.stop.aborted) throw new Stopped();
 	}
 
 	private async one(sample: Sample): Promise<void> {
-		const {index, inputIds} = sample;
+		const {index} = sample;
 		const before = this.ledger.get(index);
 		if (!(await this.gate.pass())) return;
 		if (before.state === 'suspect') {
@@ -163,19 +170,28 @@ export class Run {
 		this.ledger.set(index, {state: 'in-flight'});
 		try {
 			const dump = await this.ask(sample, 'relight');
-			const stored = dump && (await this.keeper.put(sample, dump.states));
-			if (!dump || !stored) {
-				this.ledger.set(index, {state: 'absent'});
-				return;
-			}
-			this.ledger.set(index, {state: 'done'});
+			if (!dump) this.ledger.set(index, {state: 'absent'});
+			else await this.storing.add(inPlace => this.store(sample, dump, startedAt, inPlace));
+		} catch (error) {
+			this.ledger.set(index, {state: 'absent'});
+			if (!(error instanceof SampleFailed)) throw error;
+			this.failed(index, (before.state === 'failed' ? before.times : 0) + 1, error.message);
+		}
+	}
+
+	/** Done is what is on the disk, and said so by a journal that is: the dump stays until then. */
+	private async store(sample: Sample, dump: Found, startedAt: number, inPlace: () => void): Promise<void> {
+		const {index, inputIds} = sample;
+		try {
+			const stored = await this.keeper.put(sampleFile(this.norm.extraction, sample, dump), inPlace);
+			this.ledger.set(index, {state: stored ? 'done' : 'absent'});
+			if (!stored) return;
 			this.inARow = 0;
 			removeDump(dump);
 			this.report.stored(index, inputIds.length, stored.bytes, Date.now() - startedAt, this.ledger.count('done'));
 		} catch (error) {
 			this.ledger.set(index, {state: 'absent'});
-			if (!(error instanceof SampleFailed)) throw error;
-			this.failed(index, (before.state === 'failed' ? before.times : 0) + 1, error.message);
+			throw error;
 		}
 	}
 
@@ -185,7 +201,7 @@ export class Run {
 		const {client} = this;
 		return attempt(this.gate, {stop: this.stop, backOffMs: this.io.backOffMs}, async () => {
 			const leave = await this.room.enter(
-				tokens * hiddenSize * 2 * LAYER_NAMES.length,
+				tokens * hiddenSize * 2 * this.dumps.states,
 				this.bytes(sample.index, tokens),
 			);
 			if (!leave) throw new Stopped();
@@ -195,18 +211,29 @@ export class Run {
 			}
 			try {
 				const dump = await askForStates(sample, {
+					norm: this.norm,
 					client,
 					dumps: this.dumps,
 					hiddenSize,
 					purpose,
 					abandon: this.abandon.signal,
 				});
-				this.learn({layers: dump.layers});
-				return dump;
+				return purpose === 'relight' ? this.fitting(dump) : dump;
 			} finally {
 				leave();
 			}
 		});
+	}
+
+	/** What of a dump is for this tree. Throws Refusal when that is not known, or not there. */
+	private fitting(dump: Found): Found {
+		const held = heldStates(dump);
+		this.norm.decide(held, this.ledger.count('done') === 0);
+		this.learn({layers: dump.layers, norm: this.norm.norm});
+		const missing = missingWords(layoutOf(this.norm.extraction), held);
+		if (missing === null) return dump;
+		removeDump(dump);
+		throw new Refusal(`layout ${this.norm.extraction.layout}: ${missing}`);
 	}
 
 	private learn(found: Identity): void {
@@ -222,7 +249,6 @@ export class Run {
 	}
 
 	private bytes(index: number, tokens: number): number {
-		const {layout, hiddenSize} = this.config.extraction;
-		return sampleBytes(layout, index, tokens, hiddenSize);
+		return sampleBytes(this.norm.extraction, index, tokens);
 	}
 }

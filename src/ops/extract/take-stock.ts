@@ -1,12 +1,15 @@
 import {statSync} from 'node:fs';
-import type {ExtractionConfig} from '../target.ts';
-import {sampleFiles} from './commit.ts';
+import {basename} from 'node:path';
 import type {Dataset} from './dataset.ts';
 import type {FileMark} from './file-port.ts';
-import {samplePath} from './inventory.ts';
+import {keysOf} from './forms.ts';
+import {sampleFiles, samplePath} from './inventory.ts';
 import type {JournalEntry, JournalFacts, Proof} from './journal.ts';
+import {type Extraction, layoutOf} from './layouts.ts';
 import {Ledger} from './ledger.ts';
+import {namedSamples} from './listing.ts';
 import {Refusal} from './manifest.ts';
+import {formIn, mixed} from './mirror.ts';
 import {proveSample} from './prove.ts';
 
 /** What was written so shortly before the end of a run that died may not have reached the disk. */
@@ -31,7 +34,7 @@ type Present = {readonly index: number; readonly mark: FileMark};
  * full, journal or not; newest first always. Throws Refusal when the tree is not one of this dataset.
  */
 export async function takeStock(
-	extraction: ExtractionConfig,
+	extraction: Extraction,
 	dataset: Dataset,
 	journal: JournalFacts,
 	beat: (looked: number, of: number) => Promise<void> | void = () => {},
@@ -41,7 +44,7 @@ export async function takeStock(
 	const present = presentFiles(extraction, dataset, journal, ledger);
 	const newestMs = present[0]?.mark.mtimeMs ?? 0;
 	const news: JournalEntry[] = [];
-	const foreign: string[] = [];
+	const foreign: {path: string; reason: string}[] = [];
 	let looked = 0;
 	let full = 0;
 	for (const [at, {index, mark}] of present.entries()) {
@@ -67,27 +70,24 @@ export async function takeStock(
 		} else {
 			ledger.set(index, {state: 'suspect', reason: objection.reason});
 			news.push({...mark, index, suspect: objection.reason, at: Date.now()});
-			if (objection.foreign) foreign.push(`${samplePath(extraction, index)}: ${objection.reason}`);
+			if (objection.foreign) foreign.push({path: samplePath(extraction, index), reason: objection.reason});
 		}
 	}
+	refuseMixed(extraction, foreign, ledger);
 	refuseStrangers(extraction, foreign, present.length);
 	return {ledger, news, looked, full};
 }
 
 /** Newest first. Puts down what has no file: absent, filtered, or failed in an earlier run. */
-function presentFiles(
-	extraction: ExtractionConfig,
-	dataset: Dataset,
-	{failures}: JournalFacts,
-	ledger: Ledger,
-): Present[] {
+function presentFiles(extraction: Extraction, dataset: Dataset, {failures}: JournalFacts, ledger: Ledger): Present[] {
 	const present: Present[] = [];
+	const named = namedSamples(extraction.output, dataset.records);
 	for (let index = 0; index < dataset.records; index++) {
 		if (dataset.tokens(index) === 0) {
 			ledger.set(index, {state: 'filtered'});
 			continue;
 		}
-		const found = statSync(samplePath(extraction, index), {throwIfNoEntry: false});
+		const found = named[index] ? statSync(samplePath(extraction, index), {throwIfNoEntry: false}) : undefined;
 		const failure = failures.get(index);
 		if (found) present.push({index, mark: {bytes: found.size, mtimeMs: found.mtimeMs, inode: found.ino}});
 		else ledger.set(index, failure ? {state: 'failed', ...failure} : {state: 'absent'});
@@ -96,19 +96,41 @@ function presentFiles(
 }
 
 /** A file that this configuration cannot have written says that another one did. */
-function refuseMisplaced(extraction: ExtractionConfig, dataset: Dataset): void {
+function refuseMisplaced(extraction: Extraction, dataset: Dataset): void {
 	const files = sampleFiles(extraction.output);
 	const misplaced = files.find(({index, path}) => path !== samplePath(extraction, index));
-	if (misplaced) throw new Refusal(`${misplaced.path} does not lie where groups of ${extraction.groupSize} put it`);
+	if (misplaced) {
+		const right = samplePath(extraction, misplaced.index);
+		const named = basename(right) === basename(misplaced.path);
+		const why = named
+			? `does not lie where ${layoutOf(extraction).flat ? 'a flat directory puts' : `groups of ${extraction.groupSize} put`} it`
+			: `is no file of layout ${extraction.layout}, which would be ${basename(right)}`;
+		throw new Refusal(`${misplaced.path} ${why}`);
+	}
 	const beyond = files.find(({index}) => index >= dataset.records);
 	if (beyond) throw new Refusal(`${beyond.path} lies beyond the ${dataset.records} records of ${dataset.path}`);
 }
 
+/** A whole file of another form than the one that new files are given was not written by mistake. */
+function refuseMixed(extraction: Extraction, foreign: Foreign, ledger: Ledger): void {
+	const {output, mirrored, hiddenSize} = extraction;
+	const [right] = ledger.having('done');
+	if (!mirrored || right === undefined) return;
+	for (const {path} of foreign) {
+		const form = formIn(path, hiddenSize);
+		if (form && keysOf(form) !== keysOf(mirrored.form))
+			throw mixed(output, {path: samplePath(extraction, right), form: mirrored.form}, {path, form});
+	}
+}
+
 /** Moving a good tree aside because the wrong dataset is configured would be the worst that this program could do. */
-function refuseStrangers({output}: ExtractionConfig, foreign: readonly string[], files: number): void {
+type Foreign = readonly {readonly path: string; readonly reason: string}[];
+
+function refuseStrangers({output}: Extraction, foreign: Foreign, files: number): void {
 	if (foreign.length <= Math.max(STRANGERS_AT_LEAST, files / 10)) return;
+	const first = `${foreign[0]?.path}: ${foreign[0]?.reason}`;
 	throw new Refusal(
-		`${foreign.length} of ${files} files in ${output} are whole and of other records (${foreign[0]}): not a tree of this dataset`,
+		`${foreign.length} of ${files} files in ${output} are whole and of other records (${first}): not a tree of this dataset`,
 	);
 }
 

@@ -1,3 +1,4 @@
+# relight-hook-look 1
 """Where the dump of hidden states would come from if the server were launched now. Standard library only.
 
 Read on standard input by the server's Python, with the server's environment: argv is DUMP_DIR, TREE, MODEL and HOOK_DIR,

@@ -1,6 +1,7 @@
 import {show} from '../command.ts';
 import {ParseError} from '../outcome.ts';
 import type {Target} from '../target.ts';
+import {HOOK_FILE} from './own.ts';
 
 /** What the server's own Python says of the package and the hook it would import. */
 export type HookFacts = {
@@ -54,6 +55,11 @@ export type HookStatus = {
 	readonly savedAt: number | null;
 };
 
+/** What came of asking: facts, or why there are none. */
+export type HookLook =
+	| {readonly state: 'seen'; readonly facts: HookFacts}
+	| {readonly state: 'unknown'; readonly why: string};
+
 const LIMIT_S = 12;
 export const LOOK_LIMIT_MS = (LIMIT_S + 3) * 1_000;
 const MARK = 'relight-hook-look ';
@@ -63,11 +69,31 @@ const STATES: readonly BytecodeState[] = ['fits', 'outdated', 'checked by hash',
  * Runs the look (Python on standard input) with the environment of a launch, from `/`, as a transient unit would. A path on
  * a dead mount costs the limit and no more.
  */
-export function lookScript({server, dump}: Target, directory: string): string | null {
+export function lookScript({server, dump}: Target, directory: string, limitSeconds = LIMIT_S): string | null {
 	if (!server) return null;
 	const settings = Object.entries(server.env).map(([name, value]) => `${name}=${value}`);
 	const words = [server.python, '-', dump?.dir ?? '', server.tree ?? '', server.model, directory];
-	return `cd / && exec env ${show([...settings, 'timeout', '-k', '1', String(LIMIT_S), ...words])}`;
+	return `cd / && exec env ${show([...settings, 'timeout', '-k', '1', String(limitSeconds), ...words])}`;
+}
+
+/** The file of that name which the configuration restores tells where the hook is meant to lie; else the dump directory. */
+export function hookDirectory({files, dump}: Target): string {
+	const restored = files.find(({destination}) => destination.endsWith(`/${HOOK_FILE}`))?.destination;
+	return restored?.slice(0, -HOOK_FILE.length - 1) ?? dump?.dir ?? '';
+}
+
+/** `output` is both streams of a look that ended with `status`; null when it did not end. */
+export function readLook(python: string, status: number | null, output: string): HookLook {
+	const unknown = (why: string): HookLook => ({state: 'unknown', why});
+	if (status === null || status === 124 || status === 137)
+		return unknown(`${python} did not answer: is a mount dead that sglang lies on?`);
+	if (status !== 0) return unknown(`${python}: ${output.trim().split('\n').pop() || `exit ${status}`}`);
+	try {
+		return {state: 'seen', facts: parseLook(output)};
+	} catch (error) {
+		if (error instanceof ParseError) return unknown(`${python} gave no answer that fits: ${error.line.slice(0, 200)}`);
+		throw error;
+	}
 }
 
 /** The look's answer; a site file of that Python may print before it. Throws ParseError. */

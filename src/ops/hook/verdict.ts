@@ -3,7 +3,12 @@ import {flagValue} from './launch-flags.ts';
 import type {HookFacts} from './look.ts';
 import {atLeast, SINCE} from './sglang-version.ts';
 
-export type Finding = {readonly level: 'ok' | 'warning' | 'critical'; readonly words: string};
+export type Finding = {
+	readonly level: 'ok' | 'warning' | 'critical';
+	/** `launch`: it is about both ways, or about neither. */
+	readonly about: 'launch' | 'patch' | 'hook';
+	readonly words: string;
+};
 
 export type HookVerdict = {
 	/** What would dump hidden states if the server were launched now. */
@@ -11,9 +16,12 @@ export type HookVerdict = {
 	readonly findings: readonly Finding[];
 };
 
-const ok = (words: string): Finding => ({level: 'ok', words});
-const warning = (words: string): Finding => ({level: 'warning', words});
-const critical = (words: string): Finding => ({level: 'critical', words});
+const finding =
+	(level: Finding['level']) =>
+	(about: Finding['about'], words: string): Finding => ({level, about, words});
+const ok = finding('ok');
+const warning = finding('warning');
+const critical = finding('critical');
 
 /** What the facts mean. `ownSha256` is the hook that this relight carries. Pure. */
 export function judgeHook(target: Target, facts: HookFacts, ownSha256: string): HookVerdict {
@@ -21,43 +29,53 @@ export function judgeHook(target: Target, facts: HookFacts, ownSha256: string): 
 	const hook = judgeModule(target, facts, ownSha256);
 	const way = hook.active ? (patch.active ? 'both' : 'forward hook') : patch.active ? 'source patch' : 'none';
 	const findings = [...judgePackage(target, facts), ...patch.findings, ...hook.findings];
-	if (way === 'none') findings.push(critical('nothing would dump hidden states: neither patch nor hook is active'));
-	if (way === 'both') findings.push(warning('patch and hook are both active: each request would be dumped twice'));
+	if (way === 'none')
+		findings.push(critical('launch', 'nothing would dump hidden states: neither patch nor hook is active'));
+	if (way === 'both')
+		findings.push(warning('launch', 'patch and hook are both active: each request would be dumped twice'));
 	return {way, findings};
 }
 
 function judgePackage({server}: Target, {sglang, python}: HookFacts): Finding[] {
-	if (!sglang) return [critical(`${server?.python ?? 'python'} (${python}) finds no sglang`)];
+	if (!sglang) return [critical('launch', `${server?.python ?? 'python'} (${python}) finds no sglang`)];
 	const version = sglang.version ?? 'of unknown version';
-	return [ok(`sglang ${version} is imported from ${sglang.directory}`)];
+	return [ok('launch', `sglang ${version} is imported from ${sglang.directory}`)];
 }
 
-function judgePatch({server}: Target, {sglang, tree}: HookFacts): {active: boolean; findings: Finding[]} {
+function judgePatch({server, dump}: Target, {sglang, tree}: HookFacts): {active: boolean; findings: Finding[]} {
 	const findings: Finding[] = [];
 	const source = sglang?.source ?? null;
 	const bytecode = sglang?.bytecode ?? null;
 	const runsBytecode = bytecode?.state === 'fits' || bytecode?.state === 'never checked';
 	const inRun = runsBytecode && bytecode ? bytecode.marked : (source?.marked ?? false);
-	if (sglang && !source) findings.push(warning(`${sglang.directory} has no readable srt/models/deepseek_v2.py`));
-	if (source) findings.push(ok(`dump patch ${source.marked ? 'in' : 'not in'} ${source.path}`));
+	if (sglang && !source)
+		findings.push(warning('patch', `${sglang.directory} has no readable srt/models/deepseek_v2.py`));
+	if (source) findings.push(ok('patch', `dump patch ${source.marked ? 'in' : 'not in'} ${source.path}`));
 	if (source && runsBytecode && bytecode && bytecode.marked !== source.marked)
 		findings.push(
 			critical(
+				'patch',
 				`bytecode ${bytecode.path} is run instead of the source and ${bytecode.marked ? 'has' : 'lacks'} the patch: remove it`,
 			),
 		);
 	else if (bytecode?.state === 'never checked')
-		findings.push(warning(`bytecode ${bytecode.path} is never compared with its source: edits have no effect`));
+		findings.push(
+			warning('patch', `bytecode ${bytecode.path} is never compared with its source: edits have no effect`),
+		);
 	else if (bytecode?.state === 'outdated')
-		findings.push(ok('bytecode is older than its source: it is compiled again at the next start'));
+		findings.push(ok('patch', 'bytecode is older than its source: it is compiled again at the next start'));
 	if (tree && source && tree.sha256 !== source.sha256)
 		findings.push(
 			(tree.marked !== source.marked ? critical : warning)(
+				'patch',
 				`${tree.path} is not the copy that is imported${tree.marked && !source.marked ? ': the patch there does nothing' : ', and differs from it'}`,
 			),
 		);
-	const switched = server?.env.SGLANG_HS_DUMP_DIR !== undefined;
-	if (inRun && !switched) findings.push(warning('the patch is off: server.env has no SGLANG_HS_DUMP_DIR'));
+	const named = server?.env.SGLANG_HS_DUMP_DIR;
+	const switched = named !== undefined;
+	if (inRun && switched && dump && named !== dump.dir)
+		findings.push(critical('patch', `SGLANG_HS_DUMP_DIR is ${named}, and the extractor reads ${dump.dir}`));
+	if (inRun && !switched) findings.push(warning('patch', 'the patch is off: server.env has no SGLANG_HS_DUMP_DIR'));
 	return {active: inRun && switched, findings};
 }
 
@@ -74,29 +92,52 @@ function judgeModule(
 	if (facts.sglang)
 		findings.push(
 			supported
-				? ok('this sglang has --forward-hooks')
-				: (asked ? critical : warning)(`this sglang has no --forward-hooks (${SINCE.forwardHooks} is the first)`),
+				? ok('hook', 'this sglang has --forward-hooks')
+				: (asked ? critical : warning)(
+						'hook',
+						`this sglang has no --forward-hooks (${SINCE.forwardHooks} is the first)`,
+					),
 		);
 	const missing = asked ? critical : warning;
 	if (importable) {
-		findings.push(ok(`relight_hs is imported from ${importable.path}`));
-		if (importable.sha256 !== ownSha256) findings.push(missing('that relight_hs is not the one this relight carries'));
+		findings.push(ok('hook', `relight_hs is imported from ${importable.path}`));
+		if (importable.sha256 !== ownSha256)
+			findings.push(missing('hook', 'that relight_hs is not the one this relight carries'));
 	} else if (placed) {
 		const differs = placed.sha256 === ownSha256 ? '' : ' and is not the one this relight carries';
-		findings.push(missing(`${placed.path} is there${differs}, but PYTHONPATH of server.env does not lead to it`));
-	} else findings.push(missing('relight_hs.py is not installed (relight hook install)'));
-	if (!asked) findings.push(warning('server.args has no --forward-hooks for relight_hs (relight hook print-flags)'));
+		findings.push(
+			missing('hook', `${placed.path} is there${differs}, but PYTHONPATH of server.env does not lead to it`),
+		);
+	} else findings.push(missing('hook', 'relight_hs.py is not installed (relight hook install)'));
+	if (!asked)
+		findings.push(warning('hook', 'server.args has no --forward-hooks for relight_hs (relight hook print-flags)'));
 	const named = server?.env.RELIGHT_HS_DUMP_DIR ?? null;
 	if (asked && dump && named !== dump.dir)
-		findings.push(critical(`RELIGHT_HS_DUMP_DIR is ${named ?? 'not set'}, and the extractor reads ${dump.dir}`));
+		findings.push(
+			critical('hook', `RELIGHT_HS_DUMP_DIR is ${named ?? 'not set'}, and the extractor reads ${dump.dir}`),
+		);
 	const {status} = facts;
 	if (status) {
 		const error = status.lastError ? `; last error: ${status.lastError}` : '';
 		findings.push(
 			(status.exceptions > 0 ? warning : ok)(
+				'hook',
 				`last server with the hook (pid ${status.pid ?? 'unknown'}): ${status.written} written, ${status.refused} refused, ${status.exceptions} exceptions${error}`,
 			),
 		);
 	}
 	return {active: asked && supported === true && importable !== null, findings};
+}
+
+/**
+ * What a launch is held back by, and what it should know. With the hook at work an idle patch is no concern of its own; with
+ * the patch at work the hook is one only if the launch asks for it.
+ */
+export function launchFindings({way, findings}: HookVerdict): {against: string[]; warnings: string[]} {
+	const words = (level: Finding['level'], idle: Finding['about'] | null) =>
+		findings.filter(each => each.level === level && each.about !== idle).map(each => each.words);
+	return {
+		against: words('critical', way === 'forward hook' ? 'patch' : null),
+		warnings: words('warning', way === 'forward hook' ? 'patch' : way === 'source patch' ? 'hook' : null),
+	};
 }

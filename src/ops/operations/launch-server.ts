@@ -1,8 +1,10 @@
 import {fresh} from '../facts.ts';
+import {serverDumps} from '../hook/server-dumps.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
-import {canaryScript} from '../server/http.ts';
-import type {ServerConfig} from '../target.ts';
+import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
+import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
 import {claimsOf} from './claims.ts';
+import {dumpObjections, dumpWarnings} from './dump-way.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {
 	type Operation,
@@ -11,6 +13,7 @@ import {
 	type Refusal,
 	refuse,
 	type Situation,
+	type Step,
 	type Verdict,
 } from './operation.ts';
 
@@ -39,7 +42,6 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 	if (!server) return refuse(NOT_CONFIGURED);
 	const manager = fresh(facts.services)?.manager === 'systemd' ? 'systemd' : 'none';
 	const launch = launchOf(server, dump?.dir ?? null, nowMs, manager);
-	const tokens = extraction?.hiddenSize ?? 7_168;
 	return {
 		operation: 'launch-server',
 		title: `launch ${server.model} on port ${server.port}`,
@@ -70,17 +72,7 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 				limitMs: START_LIMIT_MS,
 				until: here => ready(server, String(launch.record.launchId), here),
 			},
-			...(dump
-				? [
-						{
-							kind: 'run' as const,
-							id: 'canary',
-							says: 'send one real request and check its dump',
-							script: canaryScript(server, dump.dir, tokens, String(launch.record.launchId)),
-							limitMs: 90_000,
-						},
-					]
-				: []),
+			...(dump ? [canaryStep(server, dump, extraction, String(launch.record.launchId))] : []),
 			{
 				kind: 'wait',
 				id: 'serving',
@@ -92,6 +84,25 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 		],
 		warnings: warnings(situation),
 		inverse: manager === 'systemd' ? `systemctl stop ${launch.unit}` : 'end it with the signal picker',
+	};
+}
+
+function canaryStep(server: ServerConfig, dump: DumpConfig, extraction: ExtractionConfig | null, id: string): Step {
+	const {script, program} = canary({
+		server,
+		dumps: serverDumps(server),
+		dumpDir: dump.dir,
+		hiddenSize: extraction?.hiddenSize ?? 7_168,
+		maxTokens: extraction?.maxTokens ?? 8_192,
+		id,
+	});
+	return {
+		kind: 'run',
+		id: 'canary',
+		says: 'send two real requests, a short and a long one, and check all of their dumps',
+		script,
+		program,
+		limitMs: CANARY_LIMIT_MS,
 	};
 }
 
@@ -130,7 +141,7 @@ export function launchOf(
 export function objections(situation: Situation): string[] {
 	const {target, facts} = situation;
 	const against: string[] = [];
-	const {server, dump, extraction} = target;
+	const {server, dump} = target;
 	const gpus = fresh(facts.gpus);
 	const holders = fresh(facts.holders);
 	const table = fresh(facts.processes);
@@ -155,8 +166,7 @@ export function objections(situation: Situation): string[] {
 			`port ${server?.port} is taken by ${now.portOwner.value.name} (pid ${now.portOwner.value.pid ?? 'unknown'})`,
 		);
 	if (!files) against.push('the files it needs have not been seen yet, or the last look failed');
-	if (files?.patch && files.patch.state !== 'present')
-		against.push(`the dump patch is ${files.patch.state} in ${files.patch.path}`);
+	else against.push(...dumpObjections(situation));
 	if (files?.model && files.model.missing.length > 0)
 		against.push(
 			`the model lacks ${files.model.missing.length} shard(s): ${files.model.missing.slice(0, 3).join(', ')}`,
@@ -171,15 +181,17 @@ export function objections(situation: Situation): string[] {
 		against.push(mount.size.kind === 'hung' ? `${mount.path} does not answer` : `${mount.path}: ${mount.unexpected}`);
 	const missing = fresh(facts.mounts)?.missing ?? [];
 	if (missing.length > 0) against.push(`not mounted: ${missing.join(', ')}`);
-	if (dump && server && !Object.values(server.env).includes(dump.dir) && extraction)
-		against.push(`no variable of server.env names the dump directory ${dump.dir} that the extractor reads`);
 	return against;
 }
 
-function warnings({facts}: Situation): string[] {
-	return (fresh(facts.services)?.units ?? [])
-		.filter(unit => unit.unwanted && bootVerdict(unit).comesBack !== 'no')
-		.map(unit => `${unit.unit} may come back at the next boot`);
+function warnings(situation: Situation): string[] {
+	const units = fresh(situation.facts.services)?.units ?? [];
+	return [
+		...units
+			.filter(unit => unit.unwanted && bootVerdict(unit).comesBack !== 'no')
+			.map(unit => `${unit.unit} may come back at the next boot`),
+		...dumpWarnings(situation, true),
+	];
 }
 
 function cards({facts}: Situation): PlanTarget[] {

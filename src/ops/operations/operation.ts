@@ -74,6 +74,8 @@ export type Step =
 			/** POSIX sh for the act lane, sent as it stands. */
 			readonly script: string;
 			readonly limitMs: number;
+			/** A program that the script reads on standard input; the script names it by its sum. */
+			readonly program?: string;
 			/** Signals it may send, for the score: identities. */
 			readonly signals?: readonly string[];
 	  }

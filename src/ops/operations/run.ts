@@ -52,6 +52,8 @@ async function perform(step: Extract<Step, {kind: 'run' | 'send'}>, tools: RunTo
 	} catch (error) {
 		return {state: 'failed', words: `not done, since it could not be written down first: ${(error as Error).message}`};
 	}
+	if (step.kind === 'run' && step.program !== undefined)
+		return read(await sendFile(tools.host, step.script, Buffer.from(step.program), step.limitMs));
 	if (step.kind === 'run') return read(await act(tools.host, step.script, step.limitMs));
 	let content: Buffer;
 	try {

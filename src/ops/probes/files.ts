@@ -1,6 +1,8 @@
 import {quote} from '../command.ts';
 import {isVolatile, parseMountinfo} from '../formats/mountinfo.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import lookProgram from '../hook/look.py';
+import {type HookLook, hookDirectory, lookScript, readLook} from '../hook/look.ts';
 import {ParseError} from '../outcome.ts';
 import type {Target} from '../target.ts';
 import type {Answer, Probe, ProbeContext} from './probe.ts';
@@ -10,6 +12,8 @@ export type FilesFacts = {
 	readonly files: readonly HostFile[];
 	readonly model: ModelFacts | null;
 	readonly patch: PatchFacts | null;
+	/** What the server's own Python says of the package and the hook that it would import. null: no server. */
+	readonly hook: HookLook | null;
 };
 
 export type HostFile = {
@@ -41,17 +45,21 @@ type Wanted = {
 const PATCHED = 'python/sglang/srt/models/deepseek_v2.py';
 /** Hashes are for scripts and modules; anything larger is not one. */
 const MOST_HASHED_BYTES = 16_777_216;
-const SECTIONS = ['mounts', 'answers'] as const;
+/** A Python that starts takes a tenth of a second; one on a dead mount never ends. */
+const PYTHON_LIMIT_S = 5;
+const ENDED = 'relight-look-ended ';
+const SECTIONS = ['mounts', 'answers', 'hook'] as const;
 
 /**
  * One child per path, all into a pipe that is read for 8 s: a path on a dead mount costs only its own line. Hashes of small
- * files alone; shard names come from the index by pattern, for it may be megabytes long. Source: coreutils, findutils.
+ * files alone; shard names come from the index by pattern, for it may be megabytes long. What would dump hidden states only
+ * the server's Python can say: it is asked with a program on standard input. Source: coreutils, findutils, look.py.
  */
 export const files: Probe<FilesFacts> = {
 	id: 'files',
 	lane: 'files',
 	everyMs: 60_000,
-	limitMs: 14_000,
+	limitMs: 20_000,
 	capBytes: 1_048_576,
 	script: ({target}) => {
 		const wanted = wantedFiles(target);
@@ -67,10 +75,19 @@ export const files: Probe<FilesFacts> = {
 			`m() { pr "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; pr "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
 			`${mark('answers')}; { ${[...asks, ...model, ...patch].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
+			mark('hook'),
+			...hookLook(target),
 		].join('\n');
 	},
 	parse: parseFiles,
 };
+
+function hookLook(target: Target): readonly string[] {
+	const look = lookScript(target, hookDirectory(target), PYTHON_LIMIT_S);
+	if (look === null) return [];
+	const program = `( ${look} ) 2>&1 <<'RELIGHT'\n${lookProgram}RELIGHT`;
+	return [`{ ${program}\necho "${ENDED}$?"; } | timeout ${PYTHON_LIMIT_S + 2} cat; true`];
+}
 
 function wantedFiles({extraction, server, files: others}: Target): readonly Wanted[] {
 	const wanted: Wanted[] = [];
@@ -118,7 +135,14 @@ function parseFiles(answer: Answer, {target}: ProbeContext<FilesFacts>): FilesFa
 		files: hostFiles,
 		model: target.server === null ? null : modelFrom(body('m'), body('x')),
 		patch: tree === null ? null : patchFrom(`${tree}/${PATCHED}`, body('k')),
+		hook: target.server === null ? null : hookFrom(target.server.python, sections.hook),
 	};
+}
+
+function hookFrom(python: string, text: string): HookLook {
+	const at = text.lastIndexOf(ENDED);
+	const status = at < 0 ? null : Number.parseInt(text.slice(at + ENDED.length), 10);
+	return readLook(python, status, at < 0 ? text : text.slice(0, at));
 }
 
 function stateOf(status: string, sha256: string | null, expected: string | null): HostFile['state'] {

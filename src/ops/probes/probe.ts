@@ -2,7 +2,7 @@ import type {Target} from '../target.ts';
 
 /**
  * A *probe* is a script, its cadence, its limits and a pure parser. Only a probe may say what is true of a host.
- * `script` is POSIX sh for a lane: under 2 KB, never `$$`, roots by $PROC $DEV $SYS $ETC, a tool that may hang behind its
+ * `script` is POSIX sh for a lane: under 2 KB (a program in a here-document apart), never `$$`, roots by $PROC $DEV $SYS $ETC, a tool that may hang behind its
  * own `timeout -k 1 N`. `parse` turns the whole answer into a value; it has no clock, no host and no defaults, and throws
  * ParseError (the text does not fit) or Complaint (the tool says what is wrong). Exit status is data: most tools here say
  * more on stdout than in their status.

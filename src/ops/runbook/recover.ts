@@ -1,9 +1,10 @@
 import {fresh} from '../facts.ts';
 import {claimsOf, endablePids} from '../operations/claims.ts';
 import {clearDumps} from '../operations/clear-dumps.ts';
+import {dumpObjections} from '../operations/dump-way.ts';
 import {freeGpus} from '../operations/free-gpus.ts';
 import {launchPlan} from '../operations/launch-server.ts';
-import type {Situation, Verdict} from '../operations/operation.ts';
+import {type Plan, type Refusal, refuse, type Situation, type Verdict} from '../operations/operation.ts';
 import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
 import {extractorPlan} from '../operations/run-extractor.ts';
 import {stopService} from '../operations/stop-service.ts';
@@ -56,7 +57,7 @@ export const RECOVER: readonly Check[] = [
 		looks: ['server', 'gpus', 'holders', 'services', 'mounts', 'files'],
 		settleMs: 5_000,
 		holds: serverReady,
-		plans: situation => [launchPlan(situation)],
+		plans: situation => [launchOrWhyNot(situation)],
 	},
 	{
 		id: 'extraction',
@@ -143,6 +144,12 @@ function serverReady({facts, target}: Situation): Verdict {
 	if (server.process === 'alive' && (server.phase === 'ready' || server.phase === 'serving'))
 		return met(`${server.phase} (pid ${server.record?.pid})`);
 	return wrong(server.process === 'none' ? 'not launched' : `${server.process}, ${server.phase}`);
+}
+
+/** A launch that would dump nothing, or elsewhere, takes as long to come up as a good one: it is not begun. */
+function launchOrWhyNot(situation: Situation): Plan | Refusal {
+	const against = dumpObjections(situation, true);
+	return against.length > 0 ? refuse(against.join('; ')) : launchPlan(situation);
 }
 
 function extractionRuns({facts, target}: Situation): Verdict {

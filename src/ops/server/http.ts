@@ -1,4 +1,4 @@
-import {quote, show} from '../command.ts';
+import {show} from '../command.ts';
 import type {ServerConfig} from '../target.ts';
 
 /**
@@ -38,32 +38,4 @@ export function httpScript(
 	const url = `http://127.0.0.1:${server.port}${path}`;
 	const words = [server.python, '-', method, url, String(limitSeconds), ...(body === undefined ? [] : [body])];
 	return `timeout -k 1 ${limitSeconds + 2} ${show(words)} <<'RELIGHT'\n${HELPER}RELIGHT`;
-}
-
-/**
- * A real request that must produce a complete dump: `tokens` ids, one new token, then the new request directory must show
- * four tensors of at least the bytes that many rows have, and the done marker. The canary's own dump is moved aside.
- */
-export function canaryScript(server: ServerConfig, dumpDir: string, hiddenSize: number, id: string): string {
-	const tokens = 8;
-	const ids = Array.from({length: tokens}, (_, index) => index + 1);
-	const body = JSON.stringify({
-		input_ids: ids,
-		sampling_params: {max_new_tokens: 1, temperature: 0},
-		rid: `relight-canary-${id}`,
-		stream: false,
-	});
-	const bytes = tokens * hiddenSize * 2;
-	const aside = `${dumpDir}/.quarantine/canary-${id}`;
-	return [
-		`cd ${quote(dumpDir)} && mkdir -p ${quote(aside)} || exit 1`,
-		`for d in req_*; do [ ! -d "$d" ] || mv -- "$d" ${quote(`${aside}/`)}; done`,
-		`a=$(${httpScript(server, 'POST', '/generate', 60, body)}\n) || { echo "no answer to a real request: $a"; exit 1; }`,
-		'case $a in 200*) ;; *) echo "a real request was refused: $a" | head -c 300; exit 1;; esac',
-		'n=0; while [ $n -lt 40 ]; do n=$((n+1)); for d in req_*; do',
-		`  g=0; for f in "$d"/*.pt; do [ -f "$f" ] && [ "$(stat -c %s "$f")" -ge ${bytes} ] && g=$((g+1)); done`,
-		`  [ $g -ge 4 ] && [ -e "$d/done" ] && { mv -- "$d" ${quote(`${aside}/`)}; echo "complete dump: $g tensors of ${tokens} rows"; exit 0; }`,
-		'done; sleep 0.25; done',
-		'echo "the server answered, but no complete dump appeared: is the patch active in the package that was imported?"; exit 1',
-	].join('\n');
 }

@@ -1,7 +1,23 @@
 import {ITEM_BYTES, STORAGES, type StorageDtype} from './dtype.ts';
 
-/** In row order, nothing between the elements. */
-export type Tensor = {readonly kind: 'tensor'; readonly dtype: StorageDtype; readonly shape: readonly number[]};
+/** In row order with nothing between the elements and a storage of its own, unless it is a view. */
+export type Tensor = {
+	readonly kind: 'tensor';
+	readonly dtype: StorageDtype;
+	readonly shape: readonly number[];
+	readonly view?: View;
+};
+
+/** A look into a storage that others look into, too: those that name the same one. Sizes, offset and strides in elements. */
+export type View = {
+	readonly storage: string;
+	readonly elements: number;
+	readonly offset: number;
+	readonly stride: readonly number[];
+};
+
+/** `tensor` is the first that looks into it. */
+export type Storage = {readonly tensor: Tensor; readonly bytes: number};
 
 export type Tree =
 	| Tensor
@@ -14,19 +30,21 @@ export const elements = (shape: readonly number[]): number => shape.reduce((prod
 
 export const tensorBytes = ({dtype, shape}: Tensor): number => elements(shape) * ITEM_BYTES[dtype];
 
+const heldElements = ({shape, view}: Tensor): number => view?.elements ?? elements(shape);
+
 /**
- * The pickle that torch.save makes of a plain tree of tensors, and the tensors in the order of their storages: storage n is
- * entry `data/n`. Protocol 2, opcodes and memo numbers in CPython's order, so that the bytes equal torch's own. Only dicts
- * with text keys, lists and contiguous tensors: what every reader loads, also with weights_only.
+ * The pickle that torch.save makes of a plain tree of tensors, and their storages in order: storage n is entry `data/n`.
+ * Protocol 2, opcodes and memo numbers in CPython's order, so that the bytes equal torch's own. Only dicts with text keys,
+ * lists and tensors: what every reader loads, also with weights_only.
  */
-export function pickle(tree: Tree): {bytes: Buffer; tensors: Tensor[]} {
+export function pickle(tree: Tree): {bytes: Buffer; storages: Storage[]} {
 	const writer = new PickleWriter();
 	writer.save(tree);
-	return {bytes: writer.end(), tensors: writer.tensors};
+	return {bytes: writer.end(), storages: writer.storages};
 }
 
 class PickleWriter {
-	readonly tensors: Tensor[] = [];
+	readonly storages: Storage[] = [];
 	private readonly parts: Buffer[] = [Buffer.from([0x80, 2])];
 	private readonly memo = new Map<string, number>();
 	private memoSize = 0;
@@ -64,21 +82,19 @@ class PickleWriter {
 	}
 
 	private tensor(made: Tensor): void {
-		const key = String(this.tensors.length);
-		this.tensors.push(made);
 		this.global('torch._utils', '_rebuild_tensor_v2');
 		this.text('((');
 		this.shared('storage');
 		this.global('torch', STORAGES[made.dtype]);
-		this.string(key);
+		this.storage(made);
 		this.shared('cpu');
-		this.integer(elements(made.shape));
+		this.integer(heldElements(made));
 		this.text('t');
 		this.put();
 		this.text('Q');
-		this.integer(0);
+		this.integer(made.view?.offset ?? 0);
 		this.tuple(made.shape);
-		this.tuple(strides(made.shape));
+		this.tuple(made.view?.stride ?? strides(made.shape));
 		this.text('\x89');
 		this.global('collections', 'OrderedDict');
 		this.text(')R');
@@ -87,6 +103,15 @@ class PickleWriter {
 		this.put();
 		this.text('R');
 		this.put();
+	}
+
+	/** The key of a tensor's storage. Of a storage that is known the key is one and the same text, so it is recalled. */
+	private storage(made: Tensor): void {
+		const name = made.view && `storage ${made.view.storage}`;
+		if (name !== undefined && this.known(name)) return;
+		this.string(String(this.storages.length));
+		if (name !== undefined) this.memo.set(name, this.memoSize - 1);
+		this.storages.push({tensor: made, bytes: heldElements(made) * ITEM_BYTES[made.dtype]});
 	}
 
 	private tuple(values: readonly number[]): void {

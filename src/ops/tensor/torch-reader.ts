@@ -107,12 +107,16 @@ export function inRowOrder(
 	if (strides(shape).every((step, at) => step === stride[at] || (shape[at] ?? 0) <= 1)) {
 		return storage.subarray(offset * size, (offset + count) * size);
 	}
-	const data = Buffer.alloc(count * size);
-	const place = shape.map(() => 0);
-	for (let at = 0; at < count; at++) {
+	// Elements that lie side by side are copied as one run: of a view into rows, what it sees of each row.
+	let inner = shape.length;
+	let run = 1;
+	while (inner > 0 && (shape[inner - 1] === 1 || stride[inner - 1] === run)) run *= shape[--inner] ?? 1;
+	const data = Buffer.allocUnsafe(count * size);
+	const place = shape.slice(0, inner).map(() => 0);
+	for (let at = 0; at < count; at += run) {
 		const from = place.reduce((sum, one, dimension) => sum + one * (stride[dimension] ?? 0), offset) * size;
-		storage.copy(data, at * size, from, from + size);
-		for (let dimension = shape.length - 1; dimension >= 0; dimension--) {
+		storage.copy(data, at * size, from, from + run * size);
+		for (let dimension = inner - 1; dimension >= 0; dimension--) {
 			place[dimension] = (place[dimension] ?? 0) + 1;
 			if ((place[dimension] ?? 0) < (shape[dimension] ?? 0)) break;
 			place[dimension] = 0;

@@ -1,6 +1,7 @@
 import {closeSync, fstatSync, openSync, type Stats, statSync} from 'node:fs';
 import {basename} from 'node:path';
 import {type Container, type DataRange, openContainer, placeIn} from '../tensor/container.ts';
+import {crc32, joinedCrc} from '../tensor/crc.ts';
 import {DamagedFile, UnsupportedFile} from '../tensor/damage.ts';
 import {type Dtype, ITEM_BYTES} from '../tensor/dtype.ts';
 import {type RangeScan, scanRange} from '../tensor/scan.ts';
@@ -18,7 +19,10 @@ export type CheckOptions = {
 	readonly normWeight: Float32Array | null;
 };
 
-export type CheckedFile = Findings & {readonly path: string; readonly identity: Identity};
+/** `sum`: CRC-32 of the whole file, of one that was read to its end and has no checksums of its own. */
+type Sum = {readonly sum?: number};
+
+export type CheckedFile = Findings & Sum & {readonly path: string; readonly identity: Identity};
 
 /** Looks at one file. What stands in the way of that (gone, not to be read) is a verdict, too. */
 export function checkFile(path: string, options: CheckOptions, rules: SizeRules): CheckedFile {
@@ -58,7 +62,7 @@ export function checkFile(path: string, options: CheckOptions, rules: SizeRules)
  * Fewer blocks than bytes: pages that never reached the disk, or a file system that compresses. No verdict, but a look at
  * the structure does not see what is missing.
  */
-function withHint(findings: Findings, {size, blocks}: Stats, level: Level): Findings {
+function withHint(findings: Findings & Sum, {size, blocks}: Stats, level: Level): Findings & Sum {
 	const sparse = size >= 65_536 && blocks * 512 < size - 4_096;
 	if (!sparse || atLeast(level, 'crc')) return findings;
 	return {...findings, notes: [...findings.notes, 'takes less room on the disk than its size: only crc tells']};
@@ -69,9 +73,9 @@ const identityOf = ({size, mtimeMs, ino}: Stats): Identity => ({bytes: size, mti
 const nothing = {tokens: null, ids: null, normChecked: false, notes: []} as const;
 
 /** The same on bytes. At `stat` the structure is read: a size alone is judged by SizeRules. */
-export function checkSource(source: Source, name: string, options: CheckOptions): Findings {
+export function checkSource(source: Source, name: string, options: CheckOptions): Findings & Sum {
 	try {
-		return judge(openContainer(source, name), sampleIndex(name) !== null, options);
+		return judge(source, openContainer(source, name), sampleIndex(name) !== null, options);
 	} catch (error) {
 		if (error instanceof UnsupportedFile) return {...nothing, verdict: {verdict: 'unsupported', reason: error.kind}};
 		if (!(error instanceof DamagedFile)) throw error;
@@ -79,7 +83,7 @@ export function checkSource(source: Source, name: string, options: CheckOptions)
 	}
 }
 
-function judge(container: Container, mustBeSample: boolean, options: CheckOptions): Findings {
+function judge(source: Source, container: Container, mustBeSample: boolean, options: CheckOptions): Findings & Sum {
 	const {notes} = container;
 	const sample = sampleShape(container, options.hidden);
 	if (sample && 'verdict' in sample) return {...nothing, notes, verdict: sample};
@@ -90,16 +94,40 @@ function judge(container: Container, mustBeSample: boolean, options: CheckOption
 		return {...found, verdict: suspect('not a tensor file', 'holds no tensors')};
 	if (!atLeast(options.level, 'crc')) return {...found, verdict: {verdict: 'done'}};
 	const values = options.level === 'values';
+	const sums: RangeSum[] = [];
 	for (const range of container.ranges) {
 		const seen = scanRange(range, values ? dtypeOf(container, range) : null, element =>
 			container.tensors.some(tensor => tensor.range === range && placeIn(tensor, element) !== null),
 		);
 		const trouble = scanned(container, sample, range, seen, values);
 		if (trouble) return {...found, verdict: trouble};
+		sums.push({range, crc: seen.crc});
 	}
 	const content = values && sample ? contentOf(sample, options.normWeight) : null;
 	const verdict: Verdict = content?.trouble ?? wholeness(container);
-	return {...found, verdict, ids: content?.ids ?? null, normChecked: content?.normChecked ?? false};
+	const sum = container.checksums ? null : wholeSum(source, sums);
+	const checked = {...found, verdict, ids: content?.ids ?? null, normChecked: content?.normChecked ?? false};
+	return sum === null ? checked : {...checked, sum};
+}
+
+type RangeSum = {readonly range: DataRange; readonly crc: number};
+
+/** From the sums of its ranges and the bytes between them; null when a range is packed, and so was not summed as it lies there. */
+function wholeSum(source: Source, sums: readonly RangeSum[]): number | null {
+	const parts: {crc: number; bytes: number}[] = [];
+	let cursor = 0;
+	const readTo = (end: number): void => {
+		parts.push({crc: crc32(source.read(cursor, end - cursor)), bytes: end - cursor});
+	};
+	const placed = sums.map(({range, crc}) => ({offset: range.offset, bytes: range.bytes, crc}));
+	for (const {offset, bytes, crc} of placed.sort((one, other) => (one.offset ?? 0) - (other.offset ?? 0))) {
+		if (offset === null) return null;
+		readTo(offset);
+		parts.push({crc, bytes});
+		cursor = offset + bytes;
+	}
+	readTo(source.size);
+	return joinedCrc(parts);
 }
 
 /** safetensors never has checksums: there is nothing that a file could lack, and zero pages were looked for. */

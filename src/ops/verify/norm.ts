@@ -1,4 +1,5 @@
-import {closeSync, openSync} from 'node:fs';
+import {closeSync, openSync, readFileSync} from 'node:fs';
+import {basename} from 'node:path';
 import {openContainer} from '../tensor/container.ts';
 import {DamagedFile} from '../tensor/damage.ts';
 import {type Dtype, ITEM_BYTES} from '../tensor/dtype.ts';
@@ -59,15 +60,33 @@ function half(bits: number): number {
 }
 
 /**
- * The weight of a model's last norm, from a checkpoint shard (`….norm.weight`) or a file with one vector. Throws
- * DamagedFile, or the read's own error.
+ * The weight of the last norm of the model in a directory, by its index of shards; null when it cannot be had. Reads the
+ * head of one shard and the vector.
  */
-export function readNormWeight(path: string): Float32Array {
+export function readModelNorm(directory: string): Float32Array | null {
+	try {
+		const index: {weight_map?: Record<string, string>} = JSON.parse(
+			readFileSync(`${directory}/model.safetensors.index.json`, 'utf8'),
+		);
+		const [name, shard] = Object.entries(index.weight_map ?? {}).find(([key]) => LAST_NORM.test(key)) ?? [];
+		return name && shard ? readNormWeight(`${directory}/${basename(shard)}`, name) : null;
+	} catch {
+		return null;
+	}
+}
+
+const LAST_NORM = /(^|\.)model\.norm\.weight$/;
+
+/**
+ * The weight of a model's last norm, from a checkpoint shard (`….norm.weight`) or a file with one vector; of several the
+ * one that is `called` so. Throws DamagedFile, or the read's own error.
+ */
+export function readNormWeight(path: string, called?: string): Float32Array {
 	const fd = openSync(path, 'r');
 	try {
 		const {tensors} = openContainer(fileSource(fd), path);
-		const named = tensors.filter(({name}) => /(^|\.)norm\.weight$/.test(name));
-		const [found, ...others] = named.length > 0 ? named : tensors;
+		const named = tensors.filter(({name}) => (called ? name === called : /(^|\.)norm\.weight$/.test(name)));
+		const [found, ...others] = named.length > 0 || called ? named : tensors;
 		if (!found || others.length > 0 || found.shape.length !== 1)
 			throw new DamagedFile('no single norm weight', 'storage');
 		const {range, dtype, offset, shape, stride} = found;

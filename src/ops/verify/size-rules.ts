@@ -1,8 +1,8 @@
 import {extname} from 'node:path';
 import {openContainer} from '../tensor/container.ts';
 import {ITEM_BYTES, type StorageDtype} from '../tensor/dtype.ts';
-import {pickle, strides, type Tree, tensorBytes} from '../tensor/pickle.ts';
-import type {Pickled} from '../tensor/pickled.ts';
+import {pickle, strides, type Tree, type View} from '../tensor/pickle.ts';
+import type {Pickled, StoredTensor} from '../tensor/pickled.ts';
 import {planSafetensors} from '../tensor/safetensors.ts';
 import type {Source} from '../tensor/source.ts';
 import {readTorchFile, type TorchContents} from '../tensor/torch-reader.ts';
@@ -77,12 +77,12 @@ function torchSize(file: TorchContents, source: Source, name: string, sample: Sa
 	return (tokens, other) => {
 		const tree = treeAt(file.tree, sample, tokens);
 		if (!tree) return 0;
-		const {bytes: text, tensors} = pickle(tree);
+		const {bytes: text, storages} = pickle(tree);
 		const items = zip.entries.map(entry => {
 			const rest = entry.name.slice(root.length);
 			const storage = /^\/data\/(\d+)$/.exec(rest);
-			const tensor = storage ? tensors[Number(storage[1])] : undefined;
-			const bytes = tensor ? tensorBytes(tensor) : rest === '/data.pkl' ? text.length : entry.bytes;
+			const held = storage ? storages[Number(storage[1])] : undefined;
+			const bytes = held?.bytes ?? (rest === '/data.pkl' ? text.length : entry.bytes);
 			return {name: `${named ? stem(other) : root}${rest}`, bytes};
 		});
 		return planZip(items).bytes;
@@ -96,9 +96,12 @@ function treeAt(value: Pickled, sample: SampleShape, tokens: number, path = '', 
 	if (value === null || typeof value !== 'object' || depth > 4) return null;
 	if (value.kind === 'stored tensor') {
 		const {dtype, shape, stride, offset, storageBytes} = value;
+		const axis = sample.tokenAxis.get(path);
+		const plain = {kind: 'tensor', dtype: dtype as StorageDtype, shape: shapeAt(shape, axis, tokens)} as const;
 		const full = shape.reduce((product, size) => product * size, ITEM_BYTES[dtype]);
-		if (offset !== 0 || full !== storageBytes || strides(shape).some((step, at) => step !== stride[at])) return null;
-		return {kind: 'tensor', dtype: dtype as StorageDtype, shape: shapeAt(shape, sample.tokenAxis.get(path), tokens)};
+		if (offset === 0 && full === storageBytes && strides(shape).every((step, at) => step === stride[at])) return plain;
+		const view = axis === undefined ? null : viewAt(value, axis, sample.tokens, tokens);
+		return view && {...plain, view};
 	}
 	if (value.kind === 'list') {
 		const items = value.items.map((item, at) => treeAt(item, sample, tokens, `${path}[${at}]`, depth + 1));
@@ -113,6 +116,14 @@ function treeAt(value: Pickled, sample: SampleShape, tokens: number, path = '', 
 		entries.push([key, made]);
 	}
 	return {kind: 'dict', entries};
+}
+
+/** A view into rows that several tensors share, with another count of rows; null where its storage is not made of rows. */
+function viewAt({dtype, key, storageBytes, offset, stride}: StoredTensor, axis: number, own: number, tokens: number) {
+	const row = storageBytes / ITEM_BYTES[dtype] / own;
+	if (stride[axis] !== row || offset >= row || stride.slice(0, axis).some(step => step !== row * own)) return null;
+	const scaled = stride.map((step, at) => (at < axis ? row * tokens : step));
+	return {storage: key, elements: row * tokens, offset, stride: scaled} satisfies View;
 }
 
 const shapeAt = (shape: readonly number[], axis: number | undefined, tokens: number): readonly number[] =>

@@ -6,6 +6,7 @@ import {type Claim, compareWithDataset, type DatasetVerdict} from './dataset-che
 import {sampleIndex} from './names.ts';
 import {checkFiles} from './pool.ts';
 import {type Question, Remembered} from './remembered.ts';
+import {StoredSums} from './stored-sums.ts';
 import {type Found, findFiles, firstIndex, holesIn, treeOf} from './tree.ts';
 import {atLeast, type Findings, type Level, type Verdict} from './verdict.ts';
 
@@ -73,13 +74,24 @@ export async function verify(
 	const bytes = sumOf([...open.values()]);
 	let doneBytes = 0;
 	let suspects = [...results.values()].filter(({verdict}) => verdict.verdict === 'suspect').length;
-	const take = (found: CheckedFile): void => {
-		const file = open.get(found.path);
+	const stored = new Map<string, StoredSums>();
+	const take = ({sum, ...looked}: CheckedFile): void => {
+		const file = open.get(looked.path);
+		const found = {
+			...looked,
+			verdict: sum === undefined || !file ? looked.verdict : sumsOf(file).judge({...looked, sum}),
+		};
 		results.set(found.path, found);
 		doneBytes += found.identity.bytes;
 		if (found.verdict.verdict === 'suspect') suspects++;
 		if (file) memoryOf(file)?.keep(found, question);
 		tell({files: open.size, doneFiles: results.size - remembered, bytes, doneBytes, suspects});
+	};
+	/** Read when the first file asks: most trees hold their own sums. */
+	const sumsOf = ({tree}: Found): StoredSums => {
+		const sums = stored.get(tree) ?? new StoredSums(tree);
+		stored.set(tree, sums);
+		return sums;
 	};
 	try {
 		await checkFiles([...open.keys()], options, threadsFor(open.size, bytes, options), take, options.stop);

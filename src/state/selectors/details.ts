@@ -8,7 +8,7 @@ import {factsOnScreen} from './on-screen.ts';
 import {selectOperations} from './operations.ts';
 import {processesByKey} from './owners.ts';
 import {selectProcesses} from './processes.ts';
-import {note, type Part, type WhyLine, whyOfCard, whyOfProcess} from './why.ts';
+import {note, type Part, type WhyLine, whyOfCard, whyOfDumps, whyOfProcess} from './why.ts';
 
 /** All that is known of the selected row of a pane, and why it is so. */
 export function detailsOf(state: ConsoleState, pane: PaneId): readonly WhyLine[] {
@@ -112,5 +112,6 @@ function extractionDetails(state: ConsoleState): readonly WhyLine[] {
 		),
 		...suspects.map(({path, reason}) => note(`suspect: ${path}: ${reason}`)),
 		...(suspects.length === 0 ? [note('suspects: none')] : []),
+		...whyOfDumps(state.target, factsOnScreen(state)),
 	];
 }

@@ -1,9 +1,12 @@
 import type {Facts} from '../../ops/facts.ts';
 import {fresh} from '../../ops/facts.ts';
+import {launchFindings} from '../../ops/hook/verdict.ts';
+import {dumpWay} from '../../ops/operations/dump-way.ts';
 import {identityKey} from '../../ops/probes/probe.ts';
 import type {Process} from '../../ops/probes/processes.ts';
 import {bootVerdict, runState} from '../../ops/probes/services.ts';
 import {redact} from '../../ops/redact.ts';
+import type {Target} from '../../ops/target.ts';
 import type {Level} from './face.ts';
 import {holdersOf, ownerName, processesByKey, usedOn} from './owners.ts';
 
@@ -110,4 +113,17 @@ function whyOfOwner({owner}: Process, facts: Facts): readonly WhyLine[] {
 	} else if (boot.comesBack === 'unknown') lines.push(because('warn', `at boot: unknown, ${boot.because}`));
 	else lines.push(because('good', 'does not come back at boot'), mend('o 1 stops it'));
 	return lines;
+}
+
+/** What would dump hidden states in a launch now, and what speaks against it. Nothing where nothing is to be dumped. */
+export function whyOfDumps(target: Target, facts: Facts): readonly WhyLine[] {
+	const way = dumpWay({target, facts});
+	if (way === null) return [];
+	if (!way.known) return [because('warn', `what a launch would dump through is unknown: ${way.why}`)];
+	const {against, warnings} = launchFindings(way.verdict);
+	return [
+		note(`a launch now would dump through ${way.verdict.way === 'none' ? 'nothing' : `the ${way.verdict.way}`}`),
+		...against.map(words => because('bad', words)),
+		...warnings.map(words => because('warn', words)),
+	];
 }

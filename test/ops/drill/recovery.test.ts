@@ -3,8 +3,11 @@ import {afterAll, beforeAll, expect, test} from 'vitest';
 import {show} from '../../../src/ops/command.ts';
 import {type Box, buildBox} from '../../../src/ops/drill/box.ts';
 import {hiddenStates} from '../../../src/ops/drill/states.ts';
+import {serverDumps} from '../../../src/ops/hook/server-dumps.ts';
+import {canary} from '../../../src/ops/server/canary.ts';
 import {httpScript} from '../../../src/ops/server/http.ts';
 import {readBareTensor} from '../../../src/ops/tensor/torch-reader.ts';
+import {cardsIdle, launchServer, type Progress, progressOf, read, startRun} from './support/launch.ts';
 import {bundle, PART_SOURCE} from './support/part-program.ts';
 import {inBox, until} from './support/shell.ts';
 
@@ -24,34 +27,9 @@ afterAll(async () => {
 const server = () => box.target.server ?? Object.assign(Error('no server'));
 const extraction = () => box.target.extraction ?? Object.assign(Error('no extraction'));
 
-async function launch(unit: string): Promise<string> {
-	const {python, model, args, port, env, log} = server();
-	const file = `${log}/${unit}.log`;
-	const settings = Object.entries(env).map(([key, value]) => `--setenv=${key}=${value}`);
-	const argv = [python, '-m', 'sglang.launch_server', '--model-path', model, ...args, '--port', String(port)];
-	const outputs = ['-p', `StandardOutput=append:${file}`, '-p', `StandardError=append:${file}`];
-	const started = await inBox(box, show(['systemd-run', `--unit=${unit}`, ...outputs, ...settings, '--', ...argv]));
-	expect(started.code).toBe(0);
-	return file;
-}
-
-const read = (file: string): string => {
-	try {
-		return readFileSync(file, 'utf8');
-	} catch {
-		return '';
-	}
-};
-
-const progress = (): {state: string; extracted: number; skipped: number; errors: number; pid: number; bootId: string} =>
-	JSON.parse(read(extraction().progress) || '{"state":"none"}');
-
-async function startExtraction(unit: string): Promise<void> {
-	const {script, log} = extraction();
-	const argv = [server().python, script?.destination ?? '', ...(script?.argv ?? [])];
-	const outputs = ['-p', `StandardOutput=append:${log}`, '-p', `StandardError=append:${log}`];
-	expect((await inBox(box, show(['systemd-run', `--unit=${unit}`, ...outputs, '--', ...argv]))).code).toBe(0);
-}
+const launch = (unit: string): Promise<string> => launchServer(box, unit);
+const progress = (): Progress => progressOf(box);
+const startExtraction = (unit: string): Promise<void> => startRun(box, unit);
 
 test('the server does not start while others hold the cards, and says why', async () => {
 	const log = await launch('early');
@@ -63,14 +41,7 @@ test('the server does not start while others hold the cards, and says why', asyn
 	await until(state, text => text === 'exit-code');
 	await inBox(box, 'systemctl reset-failed early');
 	await inBox(box, 'systemctl stop vllm-kimi-k25-int4 && systemctl disable vllm-kimi-k25-int4');
-	const used = async (): Promise<string> =>
-		(await inBox(box, 'nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits')).stdout;
-	await until(used, text =>
-		text
-			.trim()
-			.split('\n')
-			.every(each => Number(each) < 100),
-	);
+	await cardsIdle(box);
 }, 20_000);
 
 test('the real line brings it up in a few seconds, with the real phases', async () => {
@@ -206,6 +177,36 @@ test('only foreign dumps are left: its own are gone, the stale ones were not tou
 	const left = readdirSync(box.paths.dumps);
 	expect(left.filter(name => /^req_1\d\d$/.test(name)).length).toBeGreaterThanOrEqual(3);
 	expect(left.length).toBeLessThan(10);
+});
+
+test('its canary is right, read by the machine’s Python, and looked at without one', async () => {
+	const asked = {
+		server: server(),
+		dumps: serverDumps(server()),
+		dumpDir: box.paths.dumps,
+		hiddenSize: 64,
+		maxTokens: 128,
+	};
+	const fly = (id: string) => {
+		const {script, program} = canary({...asked, id});
+		return inBox(box, `{ ${script}\n} <<'RELIGHT'\n${program}RELIGHT`);
+	};
+	const note = `${box.paths.run}/machine-python.json`;
+	const read = await fly('real');
+	expect(read.stdout).toContain(
+		`dumps are complete and right, and moved to ${box.paths.dumps}/.quarantine/canary-real\n`,
+	);
+	expect(read.stdout).toMatch(/canary of 128 tokens: 128 of 128 rows of 4 states read; .* final is pre-norm/);
+	expect(JSON.parse(readFileSync(note, 'utf8')).path).toMatch(/python3$/);
+	writeFileSync(note, 'null');
+	const seen = await fly('plain');
+	expect(seen).toMatchObject({
+		code: 0,
+		stdout: expect.stringContaining('no more was looked at, without a Python here'),
+	});
+	expect(readdirSync(`${box.paths.dumps}/.quarantine/canary-plain`).filter(name => name.includes('done'))).toHaveLength(
+		2,
+	);
 });
 
 test('TERM ends the server and its children', async () => {

@@ -1,5 +1,5 @@
 import {afterEach, beforeEach, expect, test} from 'vitest';
-import {meanCosine, wrongStates} from '../../../src/ops/extract/states.ts';
+import {compareStates, wrongStates} from '../../../src/ops/extract/states.ts';
 import {allNull, Bench} from './support/bench.ts';
 
 let bench: Bench;
@@ -72,23 +72,22 @@ const bf16 = (...values: number[]): Buffer => {
 	return Buffer.from(Uint16Array.from(wide, value => value >>> 16).buffer);
 };
 
-test('the cosine is a mean over rows: one long row does not decide for all', () => {
+test('states are compared row by row, in direction and length: one long row does not decide for all', () => {
 	const one = bf16(10_000, 0, 1, 0, 0, 1);
-	expect(meanCosine(one, one, 2)).toBeCloseTo(1, 10);
-	expect(meanCosine(one, bf16(10_000, 0, 0, 1, 1, 0), 2)).toBeCloseTo(1 / 3, 10);
-	expect(meanCosine(one, bf16(10_000, 0), 2)).toBe(0);
+	expect(compareStates(one, one, 2)).toEqual({cosine: 1, length: 1, distance: 0});
+	expect(compareStates(one, bf16(10_000, 0, 0, 1, 1, 0), 2).cosine).toBeCloseTo(1 / 3, 10);
+	expect(compareStates(one, bf16(10_000, 0, 2, 0, 0, 4), 2)).toMatchObject({cosine: 1, length: 7 / 3, distance: 4 / 3});
+	expect(compareStates(one, bf16(10_000, 0), 2).cosine).toBe(0);
 });
 
 test('NaN, infinity and one layer under two names are told, wherever they are', () => {
-	const good = [bf16(1, 2, 3), bf16(2, 3, 4), bf16(3, 4, 5), bf16(4, 5, 6)];
+	const good = {aux_0: bf16(1, 2, 3), aux_1: bf16(2, 3, 4), aux_2: bf16(3, 4, 5), final: bf16(4, 5, 6)};
 	expect(wrongStates(good)).toBeNull();
-	expect(wrongStates([...good.slice(0, 3), bf16(1, 2, Number.NaN)])).toBe('NaN or infinity in layer final');
-	expect(wrongStates([bf16(1, Number.NEGATIVE_INFINITY, 1, 1), ...good.slice(1)])).toBe(
-		'NaN or infinity in layer aux 0',
-	);
-	expect(wrongStates([good[0] ?? bf16(), good[1] ?? bf16(), bf16(1, 2, 3), good[3] ?? bf16()])).toBe(
-		'layers aux 0 and aux 2 are identical',
-	);
+	expect(wrongStates({...good, final: bf16(1, 2, Number.NaN)})).toBe('NaN or infinity in layer final');
+	expect(wrongStates({...good, final_post: bf16(1, 2, Number.NaN)})).toBe('NaN or infinity in layer final post');
+	expect(wrongStates({...good, aux_0: bf16(1, Number.NEGATIVE_INFINITY, 1, 1)})).toBe('NaN or infinity in layer aux 0');
+	expect(wrongStates({...good, aux_2: bf16(1, 2, 3)})).toBe('layers aux 0 and aux 2 are identical');
+	expect(wrongStates({...good, final_post: bf16(4, 5, 6)})).toBe('layers final post and final are identical');
 	const odd = Buffer.concat([Buffer.alloc(1), bf16(1, Number.NaN)]).subarray(1);
-	expect(wrongStates([odd])).toBe('NaN or infinity in layer aux 0');
+	expect(wrongStates({aux_0: odd})).toBe('NaN or infinity in layer aux 0');
 });

@@ -100,7 +100,9 @@ test('stores every sample, right to the last byte, and removes its own dumps', a
 		.trim()
 		.split('\n')
 		.map(line => JSON.parse(line))
-		.filter(({index}) => index !== undefined);
+		.filter(({index}) => index !== undefined)
+		// In the order in which they were synced.
+		.sort((one, other) => one.index - other.index);
 	expect(journal.map(({index, tokens: count}) => [index, count])).toEqual(all.map(index => [index, tokens[index]]));
 });
 

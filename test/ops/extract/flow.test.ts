@@ -156,16 +156,36 @@ test('with names in the dumps several samples are under way at once, never more 
 	expect(JSON.parse(readFileSync(bench.file('run.json'), 'utf8')).identity.layers).toBe('2 30 58');
 });
 
-test.each(['staging', 'nameless'])(
-	'a hook told to make dumps with %s is refused in words, not waited for',
-	async option => {
-		const hooks = JSON.stringify([{hook_factory: 'relight_hs:hook', config: {slot: 'write', [option]: 'ids'}}]);
-		await bench.serve({named: true, info: {forward_hooks: hooks}});
-		expect(await bench.run()).toBe(4);
-		expect(bench.lines.at(-1)).toMatch(/^Refused: the server's hook makes (staged|nameless) dumps/);
-		expect(bench.server.rids).toEqual([]);
-	},
-);
+const HOOK = {forward_hooks: '[{"hook_factory":"relight_hs:hook"}]'};
+
+test('a prefill that is cut into chunks is put together again', async () => {
+	bench.extraction = {...bench.extraction, concurrency: 2};
+	await bench.serve({named: true, chunk: 7, info: HOOK});
+	expect(await bench.run()).toBe(0);
+	expect(allNull(bench.wrong())).toBe(true);
+	expect(readdirSync(bench.dumps)).toEqual([]);
+});
+
+test('what the hook refuses fails in its words, and the next try replaces it', async () => {
+	await bench.serve({named: true, info: HOOK});
+	bench.server.faults.push('refused by the hook', 'refused by the hook', 'refused by the hook');
+	expect(await bench.run()).toBe(1);
+	expect(bench.lines.find(line => line.startsWith('  [0] failed: '))).toBe(
+		'  [0] failed: the hook refused: not_finite {"state":"aux_0","row":2}',
+	);
+	expect(bench.wrong().indexOf(null)).toBe(1);
+});
+
+test.each([
+	['nameless', 'makes nameless dumps, which the extractor does not read'],
+	['staging', 'stages files in ids, and this run adopts them from '],
+] as const)('a hook told to make dumps with %s is refused in words, not waited for', async (option, words) => {
+	const hooks = JSON.stringify([{hook_factory: 'relight_hs:hook', config: {slot: 'write', [option]: 'ids'}}]);
+	await bench.serve({named: true, info: {forward_hooks: hooks}});
+	expect(await bench.run()).toBe(4);
+	expect(bench.lines.at(-1)).toContain(`Refused: the server's hook ${words}`);
+	expect(bench.server.rids).toEqual([]);
+});
 
 test('without names concurrency stays 1, and the log says so', async () => {
 	bench.extraction = {...bench.extraction, concurrency: 4};

@@ -25,6 +25,22 @@ beforeAll(async () => {
 });
 afterAll(() => bench.end());
 
+test('what is replayed had several files under way, and promised several at once', () => {
+	const unnamed = new Set<string>();
+	let most = 0;
+	for (const each of calls) {
+		if (each.call === 'open' && each.path.endsWith('.tmp')) unnamed.add(each.path);
+		if (each.call === 'rename') unnamed.delete(each.path);
+		most = Math.max(most, unnamed.size);
+	}
+	expect(most).toBeGreaterThan(1);
+	const promises = calls.flatMap(each =>
+		each.call === 'write' && each.bytes.includes('"stored"') ? [each.bytes.toString().trim().split('\n').length] : [],
+	);
+	expect(promises.reduce((sum, lines) => sum + lines, 0)).toBe(6);
+	expect(Math.max(...promises)).toBeGreaterThan(1);
+});
+
 /** The replayed files have other times and inodes than those that were recorded: say that the disk kept them. */
 function asRecorded(extraction: ExtractionConfig, facts: JournalFacts, clean: boolean): JournalFacts {
 	const marks = new Map(facts.marks);

@@ -1,5 +1,7 @@
 import {expect, test} from 'vitest';
 import type {FactValues} from '../../../src/ops/facts.ts';
+import type {HookFacts, HookLook, ImportedPackage} from '../../../src/ops/hook/look.ts';
+import {HOOK_SHA256} from '../../../src/ops/hook/own.ts';
 import {operationEntry} from '../../../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan, type Situation} from '../../../src/ops/operations/operation.ts';
 import {known} from '../../../src/ops/probes/probe.ts';
@@ -20,6 +22,13 @@ const here = (change: Partial<FactValues> = {}, target: Partial<Target> = {}): S
 	facts: factsOf({...sampleFacts, ...change}),
 	nowMs: NOW,
 });
+const seen = (change: Partial<HookFacts>): HookLook => {
+	const {hook} = sampleFacts.files;
+	if (hook?.state !== 'seen') throw new Error('the sample saw none');
+	return {state: 'seen', facts: {...hook.facts, ...change}};
+};
+const PACKAGE = (seen({}) as Extract<HookLook, {state: 'seen'}>).facts.sglang as ImportedPackage;
+const PLAIN = {path: '/root/sglang/python/sglang/srt/models/deepseek_v2.py', sha256: 'a1', marked: false};
 const ask = (id: string, situation: Situation, argument: string | null = null) =>
 	operationEntry(id)?.plan(situation, argument) ?? {refused: 'no such operation'};
 const refusal = (id: string, situation: Situation, argument: string | null = null) => {
@@ -203,8 +212,36 @@ test.each([
 	],
 	[
 		'a lost patch',
-		{files: {...sampleFacts.files, patch: {path: '/x', state: 'absent' as const}}},
-		/the dump patch is absent in \/x/,
+		{files: {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, source: PLAIN}})}},
+		/nothing would dump hidden states/,
+	],
+	[
+		'stale bytecode',
+		{
+			files: {
+				...sampleFacts.files,
+				hook: seen({sglang: {...PACKAGE, bytecode: {path: '/x.pyc', state: 'fits', marked: false}}}),
+			},
+		},
+		/bytecode \/x\.pyc is run instead of the source and lacks the patch: remove it/,
+	],
+	[
+		'a patch in another copy',
+		{
+			files: {
+				...sampleFacts.files,
+				hook: seen({
+					sglang: {...PACKAGE, source: PLAIN},
+					tree: {...PLAIN, path: '/tree.py', sha256: 'd4', marked: true},
+				}),
+			},
+		},
+		/\/tree\.py is not the copy that is imported: the patch there does nothing/,
+	],
+	[
+		'a Python that does not answer',
+		{files: {...sampleFacts.files, hook: {state: 'unknown' as const, why: 'python3 did not answer'}}},
+		/what would dump hidden states is not known: python3 did not answer \(mend that/,
 	],
 	[
 		'a missing shard',
@@ -213,6 +250,61 @@ test.each([
 	],
 ])('launch-server is refused over %s', (_name, change, words) => {
 	expect(refusal('launch-server', here(change))).toMatch(words);
+});
+
+const HOOK_SERVER = {
+	...(sampleTarget.server as NonNullable<Target['server']>),
+	env: {PYTHONPATH: '/data/relight', RELIGHT_HS_DUMP_DIR: '/dev/shm/sglang_hs'},
+	args: ['--forward-hooks', '[{"hook_factory":"relight_hs:hook","config":{"slot":"write","layers":[2,30,58]}}]'],
+};
+const HOOK_FILES = [{source: '/hook.py', destination: '/data/relight/relight_hs.py', sha256: HOOK_SHA256, mode: '644'}];
+const bare = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, source: PLAIN, version: '0.5.12'}})};
+const installed = {
+	...bare,
+	hook: seen({
+		sglang: {...PACKAGE, source: PLAIN, version: '0.5.12'},
+		hook: {importable: {path: '/data/relight/relight_hs.py', sha256: HOOK_SHA256, marked: false}, placed: null},
+	}),
+};
+
+test('the dump path of patch or hook is the one that the extractor reads, or nothing is launched', () => {
+	const ready = {...NOBODY, ...NO_DUMPS};
+	const patched = {...HOOK_SERVER, args: [], env: {SGLANG_HS_DUMP_DIR: '/tmp/other'}};
+	expect(refusal('launch-server', here(ready, {server: patched}))).toBe(
+		'SGLANG_HS_DUMP_DIR is /tmp/other, and the extractor reads /dev/shm/sglang_hs',
+	);
+	const hooked = {...HOOK_SERVER, env: {...HOOK_SERVER.env, RELIGHT_HS_DUMP_DIR: '/tmp/other'}};
+	expect(refusal('launch-server', here({...ready, files: installed}, {server: hooked}))).toBe(
+		'RELIGHT_HS_DUMP_DIR is /tmp/other, and the extractor reads /dev/shm/sglang_hs',
+	);
+	expect(planned('launch-server', here({...ready, files: installed}, {server: HOOK_SERVER})).warnings).toEqual([]);
+	expect(refusal('launch-server', here({...ready, files: bare}, {server: HOOK_SERVER}))).toContain(
+		'relight_hs.py is not installed',
+	);
+});
+
+test('a patch at work has no warnings about a hook that nobody asked for, and an old bytecode of it has its own', () => {
+	const ready = {...NOBODY, ...NO_DUMPS};
+	expect(planned('launch-server', here(ready)).warnings).toEqual([]);
+	const bytecode = {path: '/x.pyc', state: 'never checked' as const, marked: true};
+	const files = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, bytecode}})};
+	expect(planned('launch-server', here({...ready, files})).warnings).toEqual([
+		'bytecode /x.pyc is never compared with its source: edits have no effect',
+	]);
+});
+
+test('a recovery plans a launch with the hook that it will have restored, and none that would dump nothing', () => {
+	const launches = (situation: Situation) =>
+		scripts(planned('recover', situation)).some(each => each.includes('systemd-run'));
+	expect(launches(here({files: bare}, {server: HOOK_SERVER, files: HOOK_FILES, extraction: null}))).toBe(true);
+	const lost = planned('recover', here({files: bare}, {server: HOOK_SERVER, extraction: null}));
+	expect(lost.warnings.join()).toContain(
+		'the patched server is ready and dumps hidden states: relight_hs.py is not installed',
+	);
+	expect(launches(here({files: bare}, {server: HOOK_SERVER, extraction: null}))).toBe(false);
+	// In its place, but PYTHONPATH leads elsewhere: putting it back mends nothing.
+	const astray = {...HOOK_SERVER, env: {...HOOK_SERVER.env, PYTHONPATH: '/elsewhere'}};
+	expect(launches(here({files: bare}, {server: astray, files: HOOK_FILES, extraction: null}))).toBe(false);
 });
 
 test('launch-server sends argv and environment as they are configured, and leaves a record', () => {

@@ -144,3 +144,17 @@ test('a file that is not the one the configuration names is not sent', async () 
 	expect(await runPlan(planOf([send]), host.tools)).toBe('failed');
 	expect(host.last()).toMatchObject({words: expect.stringContaining('is not the file the configuration names')});
 });
+
+test('a program goes to its script by standard input, on a channel of its own, and its last line is what is told', async () => {
+	const got: string[] = [];
+	const send = async (script: string, input: Buffer) => {
+		got.push(script, input.toString());
+		return ok('first\nall is right\n');
+	};
+	const events: RunEvent[] = [];
+	const {tools, written} = scripted([], {host: {send} as unknown as Host, emit: event => void events.push(event)});
+	expect(await runPlan(planOf([{...run('python3 -'), program: 'print()'} as Step, wait([MET])]), tools)).toBe('done');
+	expect(got).toEqual(['do python3 -', 'print()']);
+	expect(written).toEqual(['do python3 -']);
+	expect(events).toContainEqual(expect.objectContaining({type: 'step', state: 'done', words: 'all is right'}));
+});

@@ -72,6 +72,8 @@ describe('a real output tree', () => {
 			'out/rows_200-400/data_200.pt': sample(500, 0),
 			'out/.quarantine/data_9.pt': 'x',
 			'out/.quarantine/data_9.json': 'x',
+			'out/quarantine/data_4.pt.1764500000000.bad': 'x',
+			'out/quarantine/data_4.pt.1764500000000.bad.note.json': 'x',
 			'out/unrelated/data_77.pt': 'x',
 		});
 		const target = {extraction: {...CONFIG, output: `${tree.root}/out`}};
@@ -86,7 +88,7 @@ describe('a real output tree', () => {
 			],
 			suspects: [[3, 'empty']],
 			temporaries: 2,
-			quarantined: 1,
+			quarantined: 2,
 		});
 		expect(inventory && [inventory.expected, inventory.bytes, inventory.groups.map(group => group.name)]).toEqual([
 			600,
@@ -107,7 +109,7 @@ describe('a real output tree', () => {
 				[4, 'no end record: cut off, or zeros after a crash'],
 			],
 			temporaries: 2,
-			quarantined: 1,
+			quarantined: 2,
 		});
 		expect(second.inventory?.suspects[0]?.path).toBe(`${tree.root}/out/rows_0-200/data_1.pt`);
 
@@ -129,7 +131,7 @@ describe('a real output tree', () => {
 			],
 			suspects: counts(second)?.suspects,
 			temporaries: 1,
-			quarantined: 1,
+			quarantined: 2,
 		});
 		expect(third.inventory?.newestPath).toBe(`${tree.root}/out/rows_400-600/data_400.pt`);
 		tree.remove();

@@ -1,9 +1,11 @@
+import {spawnSync} from 'node:child_process';
 import {createHash} from 'node:crypto';
 import {describe, expect, it} from 'vitest';
 import {files} from '../../../src/ops/probes/files.ts';
 import type {Target} from '../../../src/ops/target.ts';
 import {contextOf, look, makeTree, pathWith} from './support.ts';
 
+const PYTHON = spawnSync('sh', ['-c', 'command -v python3'], {encoding: 'utf8'}).stdout.trim();
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const PATCHED = 'sglang/python/sglang/srt/models/deepseek_v2.py';
 
@@ -53,6 +55,8 @@ describe('files that the work needs', () => {
 			],
 			model: {shards: 1, shardsExpected: 3, missing: ['model-2.safetensors', 'model-3.safetensors']},
 			patch: {path: `${root}/${PATCHED}`, state: 'present'},
+			// This stand-in prints nothing.
+			hook: {state: 'unknown', why: `${root}/bin/python3 gave no answer that fits: `},
 		});
 		const other = await look(files, contextOf({target: target(root, sha256('other'))}));
 		expect(other.files.map(({state, volatile}) => [state, volatile])).toEqual([
@@ -72,6 +76,7 @@ describe('files that the work needs', () => {
 		expect([absent.patch?.state, absent.model]).toEqual(['absent', {shards: 0, shardsExpected: null, missing: []}]);
 		const nothing = await look(files, contextOf({target: target('/nonexistent')}));
 		expect(nothing.patch?.state).toBe('no file');
+		expect(nothing.hook).toEqual({state: 'unknown', why: expect.stringContaining('No such file or directory')});
 		expect(files.script(contextOf())).toBeNull();
 		tree.remove();
 	});
@@ -84,6 +89,45 @@ describe('files that the work needs', () => {
 		});
 		const facts = await look(files, contextOf({target: target(tree.root)}), {path: pathWith(tree.root)});
 		expect(facts.files.map(({state}) => state)).toEqual(['present', 'gone', 'gone', 'no answer', 'gone']);
+		tree.remove();
+	});
+
+	it.skipIf(!PYTHON)(
+		'what the server’s own Python would import is asked of it, with the launch’s environment',
+		async () => {
+			const tree = makeTree({
+				'site/sglang/srt/models/deepseek_v2.py': '_hs_dump_dir = 1\n',
+				'site/sglang-0.5.12.dist-info/METADATA': 'Metadata-Version: 2.1\nName: sglang\nVersion: 0.5.12\n',
+				"it's/relight_hs.py": 'x = 1\n',
+			});
+			const {root} = tree;
+			const server = {
+				...(target(root).server as NonNullable<Target['server']>),
+				python: PYTHON,
+				env: {PYTHONPATH: `${root}/site:${root}/it's`},
+			};
+			const hook = {source: '', destination: `${root}/it's/relight_hs.py`, sha256: null, mode: '644'};
+			const {hook: seen} = await look(files, contextOf({target: {server, files: [hook]}}));
+			expect(seen).toMatchObject({
+				state: 'seen',
+				facts: {
+					sglang: {version: '0.5.12', source: {path: `${root}/site/sglang/srt/models/deepseek_v2.py`, marked: true}},
+					hook: {importable: {path: `${root}/it's/relight_hs.py`}, placed: {path: `${root}/it's/relight_hs.py`}},
+				},
+			});
+			tree.remove();
+		},
+	);
+
+	it.each([
+		['one that hangs', 'exec sleep 20', /^.*python3 did not answer: is a mount dead that sglang lies on\?$/],
+		['one that is broken', 'echo No module named encodings >&2; exit 1', /python3: No module named encodings$/],
+		['one that ends while its child holds the pipe', 'sleep 20 & exit 3', /python3: exit 3|did not answer/],
+	])('a Python that does not answer is told apart from an answer: %s', async (_name, body, why) => {
+		const tree = makeTree({'bin/python3': `#!/bin/sh\n${body}\n`});
+		const {hook, files: seen} = await look(files, contextOf({target: target(tree.root)}));
+		expect(hook).toEqual({state: 'unknown', why: expect.stringMatching(why)});
+		expect(seen[0]?.state).toBe('present');
 		tree.remove();
 	});
 });

@@ -2,7 +2,7 @@ import {crc32, deflateRawSync} from 'node:zlib';
 import {describe, expect, test} from 'vitest';
 import {openContainer} from '../../../src/ops/tensor/container.ts';
 import {DamagedFile, UnsupportedFile} from '../../../src/ops/tensor/damage.ts';
-import {pickle, type Tree, tensor, tensorBytes} from '../../../src/ops/tensor/pickle.ts';
+import {pickle, type Tree, tensor} from '../../../src/ops/tensor/pickle.ts';
 import {scanRange} from '../../../src/ops/tensor/scan.ts';
 import {bufferSource, type Source} from '../../../src/ops/tensor/source.ts';
 import {planTorchFile, torchFile} from '../../../src/ops/tensor/torch-file.ts';
@@ -116,10 +116,10 @@ describe('entries of torch 1.13 to 2.x', () => {
 describe('beyond 4 GiB', () => {
 	/** A file of which only the frames are in memory; its data is zeros. */
 	function sparse(tree: Tree): Source {
-		const {bytes: text, tensors} = pickle(tree);
+		const {bytes: text, storages} = pickle(tree);
 		const items = [
 			{name: 'big/data.pkl', bytes: text.length},
-			...tensors.map((made, at) => ({name: `big/data/${at}`, bytes: tensorBytes(made)})),
+			...storages.map(({bytes}, at) => ({name: `big/data/${at}`, bytes})),
 			{name: 'big/version', bytes: 2},
 		];
 		const plan = planZip(items);

@@ -28,8 +28,14 @@ test('an index is read off names that samples have, and off no other', () => {
 		'data_7.safetensors',
 		'xdata_7.pt',
 		'data_7.pt.tmp',
+		'data_.pt',
+		'data_1234567890123456.pt',
+		'data_123456789012345.pt',
+		'hs_7.pt',
+		'data_7pt',
 	];
-	expect(names.map(sampleIndex)).toEqual([7, 8, 9, 1, null, null, null]);
+	const none = [null, null, null, null, null];
+	expect(names.map(sampleIndex)).toEqual([7, 8, 9, 1, ...none, 123456789012345, null, null]);
 });
 
 test('newest first; temporaries, quarantine and what the tools keep are passed over', () => {

@@ -360,6 +360,25 @@ describe('why', () => {
 		);
 	});
 
+	it('tells through what a launch would dump, and what speaks against it', () => {
+		const words = (state: ConsoleState) =>
+			detailsOf(state, 'extraction').map(({step, parts}) => `${step}: ${parts.join('')}`);
+		expect(words(withFacts({}))).toContain('note: a launch now would dump through the source patch');
+		const hook = {state: 'unknown' as const, why: 'python3 did not answer'};
+		expect(words(withFacts({files: {...sampleFacts.files, hook}}))).toContain(
+			'because: what a launch would dump through is unknown: python3 did not answer',
+		);
+		const seen = sampleFacts.files.hook;
+		if (seen?.state !== 'seen') throw new Error('the sample saw none');
+		const lost = {...seen, facts: {...seen.facts, sglang: null}};
+		expect(words(withFacts({files: {...sampleFacts.files, hook: lost}}))).toEqual(
+			expect.arrayContaining([
+				'note: a launch now would dump through nothing',
+				'because: /root/ml-env/bin/python3 (3.12.3) finds no sglang',
+			]),
+		);
+	});
+
 	it('has details for every pane', () => {
 		for (const pane of ['gpu', 'processes', 'mounts', 'extraction', 'log', 'operations'] as const) {
 			expect(detailsOf(sampleState(), pane).length).toBeGreaterThan(0);

@@ -286,6 +286,23 @@ export const sampleFacts: FactValues = {
 		],
 		model: {shards: 64, shardsExpected: 64, missing: []},
 		patch: {path: '/root/sglang/deepseek_v2.py', state: 'present'},
+		hook: {
+			state: 'seen',
+			facts: {
+				python: '3.12.3',
+				sglang: {
+					directory: '/root/sglang/python/sglang',
+					version: '0.5.9',
+					source: {path: '/root/sglang/python/sglang/srt/models/deepseek_v2.py', sha256: 'e3', marked: true},
+					bytecode: null,
+					hooks: true,
+				},
+				tree: null,
+				hook: {importable: null, placed: null},
+				model: null,
+				status: null,
+			},
+		},
 	},
 	guest: {status: 'running', lock: null, frozen: false, storage: null, verdict: 'running'},
 };

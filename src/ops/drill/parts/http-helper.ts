@@ -1,27 +1,14 @@
 import {request} from 'node:http';
 
-const MARK = '# relight-http 1';
-
-/** A script on stdin. Only the console's HTTP helper is understood: its first line names it, argv is METHOD URL LIMIT [BODY]. */
-export async function runScript(argv: readonly string[]): Promise<number> {
-	const script = await readStdin();
-	if (script.split('\n')[0]?.trim() !== MARK) {
-		process.stderr.write('a drill box has no interpreter for this script\n');
-		return 1;
-	}
+/** What the console's HTTP helper does; argv is METHOD URL LIMIT [BODY]. */
+export async function runHttpHelper(argv: readonly string[]): Promise<number> {
 	const [method = 'GET', url = '', limit = '5', body] = argv;
 	const {code, text} = await ask(method, url, Number(limit) * 1_000, body);
 	await new Promise<void>(resolve => process.stdout.write(text, () => resolve()));
 	return code;
 }
 
-async function readStdin(): Promise<string> {
-	const pieces: Buffer[] = [];
-	for await (const piece of process.stdin) pieces.push(piece);
-	return Buffer.concat(pieces).toString('utf8');
-}
-
-function ask(
+export function ask(
 	method: string,
 	url: string,
 	limitMs: number,

@@ -3,7 +3,15 @@ import {Socket} from 'node:net';
 import type {Target} from '../../target.ts';
 import {type BoxPaths, boxPaths} from '../paths.ts';
 
-export type PartBox = {readonly paths: BoxPaths; readonly target: Target; readonly hiddenSize: number};
+export type PartBox = {
+	readonly paths: BoxPaths;
+	readonly target: Target;
+	readonly hiddenSize: number;
+	/** Version of the SGLang that the box has. */
+	readonly sglang: string;
+	/** Where the machine's own Python may lie; none: the box goes without. */
+	readonly searchPath: readonly string[];
+};
 
 /** The box this part belongs to: its interpreter's wrapper says where it is. Throws outside a box. */
 export function partBox(): PartBox {

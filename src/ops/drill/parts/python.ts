@@ -13,8 +13,8 @@ export async function runPython(argv: readonly string[]): Promise<number> {
 		return runServer(partBox(), words.slice(2));
 	}
 	if (first === '-') {
-		const {runScript} = await import('./http-helper.ts');
-		return runScript(words.slice(1));
+		const {runScript} = await import('./script.ts');
+		return runScript(partBox, words.slice(1));
 	}
 	if (first.endsWith('.py')) {
 		const {paths} = partBox();

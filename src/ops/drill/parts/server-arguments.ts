@@ -34,6 +34,7 @@ const VALUES: Readonly<Record<string, string>> = {
 const SWITCHES: Readonly<Record<string, string>> = {
 	'--trust-remote-code': 'trust_remote_code',
 	'--disable-cuda-graph': 'disable_cuda_graph',
+	'--disable-piecewise-cuda-graph': 'disable_piecewise_cuda_graph',
 	'--disable-radix-cache': 'disable_radix_cache',
 	'--disable-custom-all-reduce': 'disable_custom_all_reduce',
 	'--disable-overlap-schedule': 'disable_overlap_schedule',

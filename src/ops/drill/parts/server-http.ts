@@ -7,8 +7,14 @@ export type ServerState = {ready: boolean; draining: boolean};
 
 type Reply = {readonly status: number; readonly body: unknown};
 
-/** The HTTP side of the stand-in server, as SGLang 0.5.9's. It listens on loopback only, whatever --host says. */
-export function httpServer(args: ServerArguments, model: Model, state: ServerState, log: ServerLog): Server {
+/** The HTTP side of the stand-in server, as SGLang's from 0.5.9 on. It listens on loopback only, whatever --host says. */
+export function httpServer(
+	args: ServerArguments,
+	model: Model,
+	state: ServerState,
+	log: ServerLog,
+	version: string,
+): Server {
 	const startedAt = Date.now() / 1_000;
 	const routes: Record<string, (body: string) => Promise<Reply>> = {
 		'/health': health,
@@ -31,14 +37,15 @@ export function httpServer(args: ServerArguments, model: Model, state: ServerSta
 	};
 	const serverInfo = (): unknown => ({
 		...args.values,
-		version: '0.5.9',
+		version,
 		startup_time: startedAt,
 		internal_states: [{}],
 	});
 
 	async function health(): Promise<Reply> {
 		if (!state.ready || state.draining) return {status: 503, body: ''};
-		await model.run([0]);
+		if (process.env.SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION !== 'false')
+			await model.run([0], `HEALTH_CHECK_${Date.now()}`);
 		return {status: 200, body: ''};
 	}
 
@@ -50,8 +57,8 @@ export function httpServer(args: ServerArguments, model: Model, state: ServerSta
 		}
 		if (state.draining) return {status: 503, body: {error: {message: 'The server is shutting down'}}};
 		const startedAt = Date.now();
-		await model.run(ids);
 		const id = typeof asked.rid === 'string' ? asked.rid : crypto.randomUUID().replaceAll('-', '');
+		await model.run(ids, id);
 		const meta = {
 			id,
 			finish_reason: {type: 'length', length: 1},

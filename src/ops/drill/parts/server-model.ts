@@ -3,18 +3,28 @@ import {setTimeout as sleep} from 'node:timers/promises';
 import {bareTensor} from '../build-data.ts';
 import {PATCH_MARKER} from '../build-host.ts';
 import type {PartBox} from './part-box.ts';
+import type {Asked, HookSide} from './server-hook.ts';
 import type {ServerLog} from './server-log.ts';
 
 const FILES = ['aux_0', 'aux_1', 'aux_2', 'final'];
 const REQUEST_MS = 15;
+/** As many requests at most in one pass. */
+const BATCH = 8;
 
-/** The model: answers one request after another, and dumps each that it runs while the patch is in its source. */
+type Waiting = Asked & {readonly done: () => void; readonly failed: (error: unknown) => void};
+
+/**
+ * The model: runs what waits, one request after another while the patch is in its source, else several in a pass; and dumps
+ * each, through the patch, the hook, or both.
+ */
 export class Model {
 	/** Counts every run of the model: requests, health probes and warm-up alike, as the patch does. */
 	private counter = 0;
-	private turn: Promise<unknown> = Promise.resolve();
+	private readonly queue: Waiting[] = [];
+	private working = false;
 	running = 0;
 	private readonly dumpDir: string | null;
+	private hook: HookSide | null = null;
 
 	constructor(
 		private readonly box: PartBox,
@@ -26,22 +36,50 @@ export class Model {
 		this.dumpDir = active ? asked : null;
 	}
 
-	run(ids: readonly number[]): Promise<void> {
-		this.running++;
-		const mine = this.turn.then(() => this.prefill(ids)).finally(() => this.running--);
-		this.turn = mine.catch(() => {});
-		return mine;
+	use(hook: HookSide | null): void {
+		this.hook = hook;
 	}
 
-	private async prefill(ids: readonly number[]): Promise<void> {
+	end(): void {
+		this.hook?.end();
+	}
+
+	/** Resolves when the request has gone through the model and its dump, if there is to be one, is there. */
+	run(ids: readonly number[], rid: string): Promise<void> {
+		this.running++;
+		const mine = new Promise<void>((done, failed) => this.queue.push({ids, rid, done, failed}));
+		void this.work();
+		return mine.finally(() => this.running--);
+	}
+
+	private async work(): Promise<void> {
+		if (this.working) return;
+		this.working = true;
+		while (this.queue.length > 0) {
+			const batch = this.queue.splice(0, this.dumpDir === null ? BATCH : 1);
+			try {
+				await this.prefill(batch);
+				for (const {done} of batch) done();
+			} catch (error) {
+				for (const {failed} of batch) failed(error);
+			}
+		}
+		this.working = false;
+	}
+
+	private async prefill(batch: readonly Waiting[]): Promise<void> {
 		const startedAt = performance.now();
 		touch(this.box.paths.activity);
 		await sleep(REQUEST_MS);
-		const request = ++this.counter;
-		if (this.dumpDir !== null) this.dump(`${this.dumpDir}/req_${request}`, ids);
-		const rate = ids.length / ((performance.now() - startedAt) / 1_000);
+		for (const {ids} of batch) {
+			const request = ++this.counter;
+			if (this.dumpDir !== null) this.dump(`${this.dumpDir}/req_${request}`, ids);
+		}
+		await this.hook?.pass(batch.map(({rid, ids}) => ({rid, ids})));
+		const tokens = batch.reduce((sum, {ids}) => sum + ids.length, 0);
+		const rate = tokens / ((performance.now() - startedAt) / 1_000);
 		this.log.line(
-			`Prefill batch, #new-seq: 1, #new-token: ${ids.length}, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: ${this.running - 1}, input throughput (token/s): ${rate.toFixed(2)}`,
+			`Prefill batch, #new-seq: ${batch.length}, #new-token: ${tokens}, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: ${this.queue.length}, input throughput (token/s): ${rate.toFixed(2)}`,
 			0,
 		);
 	}

@@ -5,6 +5,7 @@ import {setTimeout as sleep} from 'node:timers/promises';
 import {CARD_MEMORY_MIB} from '../gpus.ts';
 import {type PartBox, whenLeashEnds} from './part-box.ts';
 import {parseServerArguments, type ServerArguments, showArguments} from './server-arguments.ts';
+import {hookSide} from './server-hook.ts';
 import {httpServer, type ServerState} from './server-http.ts';
 import {ServerLog} from './server-log.ts';
 import {Model} from './server-model.ts';
@@ -32,7 +33,7 @@ export async function runServer(box: PartBox, argv: readonly string[]): Promise<
 	whenLeashEnds(() => process.exit(1));
 	const state: ServerState = {ready: false, draining: false};
 	const model = new Model(box, log);
-	const server = httpServer(args, model, state, log);
+	const server = httpServer(args, model, state, log, box.sglang);
 	const ended = new Promise<void>(resolve => {
 		const terminate = (): void => {
 			state.draining = true;
@@ -61,6 +62,7 @@ export async function runServer(box: PartBox, argv: readonly string[]): Promise<
 		else if (error.message) log.raw(error.message);
 		code = 1;
 	}
+	model.end();
 	ranks.end();
 	rmSync(note, {force: true});
 	server.closeAllConnections();
@@ -103,7 +105,7 @@ async function startUp(
 	ranks.hold(SERVING_MIB);
 	log.line('KV Cache is allocated. #tokens: 188160, KV size: 8.75 GB', 0);
 	log.line('Memory pool end. avail mem=10.51 GB', 0);
-	await sleep(150);
+	model.use(await registerHooks(box, args, log));
 	log.line(
 		`max_total_num_tokens=188160, chunked_prefill_size=${args.values.chunked_prefill_size}, max_prefill_tokens=${args.values.max_prefill_tokens}, max_running_requests=2048, context_len=262144, available_gpu_mem=10.41 GB`,
 		0,
@@ -116,9 +118,22 @@ async function startUp(
 	log.line(`INFO:     Uvicorn running on http://${args.host}:${args.port} (Press CTRL+C to quit)`);
 	state.ready = true;
 	await sleep(250);
-	if (args.values.skip_server_warmup !== 'True') await model.run([163_584, 1_008, 387, 9_317, 374, 261]);
+	if (args.values.skip_server_warmup !== 'True')
+		await model.run([163_584, 1_008, 387, 9_317, 374, 261], crypto.randomUUID().replaceAll('-', ''));
 	await sleep(150);
 	log.line('The server is fired up and ready to roll!');
+}
+
+/** A module that cannot be imported ends the rank, and the server with it. */
+async function registerHooks(box: PartBox, args: ServerArguments, log: ServerLog) {
+	try {
+		return await hookSide(box, args.values.forward_hooks, log, args.tensorParallel);
+	} catch (error) {
+		const words = error instanceof Error ? error.message : String(error);
+		throw new StartFailed(
+			`Scheduler hit an exception: Traceback (most recent call last):\n${words}\nReceived sigquit from a child process. It usually means the child failed.\n`,
+		);
+	}
 }
 
 /** SGLang looks at its port before it loads anything, and listens only afterwards. */

@@ -21,6 +21,7 @@ export async function bundle(source: string): Promise<{file: string; remove(): v
 		platform: 'node',
 		target: 'node20',
 		external: ['ssh2'],
+		loader: {'.py': 'text'},
 		banner: {js: BANNER},
 		logLevel: 'warning',
 	});

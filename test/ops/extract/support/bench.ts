@@ -8,6 +8,8 @@ import {extract} from '../../../../src/ops/extract/extract.ts';
 import {type ExtractIo, systemIo} from '../../../../src/ops/extract/extract-io.ts';
 import {samplePath} from '../../../../src/ops/extract/inventory.ts';
 import type {ExtractionConfig} from '../../../../src/ops/target.ts';
+import {planSafetensors} from '../../../../src/ops/tensor/safetensors.ts';
+import {NORM_WEIGHT, type StagedOptions} from './hook-dumps.ts';
 import {type ModelServer, type ModelServerOptions, modelServer} from './model-server.ts';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -20,6 +22,7 @@ export class Bench {
 	readonly stop = new AbortController();
 	readonly lines: string[] = [];
 	dumpLimitBytes: number | null = null;
+	model = '/models/kimi';
 	server!: ModelServer;
 	extraction: ExtractionConfig;
 
@@ -38,7 +41,7 @@ export class Bench {
 		return extract(
 			{
 				extraction: this.extraction,
-				server: {port: this.server.port, model: '/models/kimi'},
+				server: {port: this.server.port, model: this.model},
 				dump: {dir: this.dumps, limitBytes: this.dumpLimitBytes},
 			},
 			systemIo({
@@ -99,6 +102,42 @@ export class Bench {
 
 	events(): unknown[] {
 		return this.ndjson('extraction-events.ndjson').map(({event}) => event);
+	}
+
+	/** A server whose hook makes raw dumps. */
+	serveHook(options: ModelServerOptions = {}): Promise<void> {
+		return this.serve({named: true, info: {forward_hooks: '[{"hook_factory":"relight_hs:hook"}]'}, ...options});
+	}
+
+	/** A server whose hook stages files below the output. */
+	serveStaging(
+		options: StagedOptions | ((rid: string) => StagedOptions),
+		more: ModelServerOptions = {},
+	): Promise<void> {
+		const staging = `${this.extraction.output}/.staging`;
+		const hooks = [{hook_factory: 'relight_hs:hook', config: {slot: 'write', staging}}];
+		const staged = {staging, options: typeof options === 'function' ? options : () => options};
+		return this.serve({staged, info: {forward_hooks: JSON.stringify(hooks)}, ...more});
+	}
+
+	/** A model directory with nothing in it but the weight of the last norm. */
+	giveWeights(): void {
+		this.model = join(this.directory, 'model');
+		mkdirSync(this.model);
+		const map = {
+			'language_model.model.norm.weight': 'model-2.safetensors',
+			'lm_head.norm.weight': 'model-2.safetensors',
+		};
+		writeFileSync(`${this.model}/model.safetensors.index.json`, JSON.stringify({weight_map: map}));
+		const [name = '', other = ''] = Object.keys(map);
+		const shape = [HIDDEN_SIZE];
+		const {header} = planSafetensors([name, other].map(each => ({name: each, dtype: 'F32' as const, shape})));
+		const weight = Buffer.from(NORM_WEIGHT.buffer);
+		writeFileSync(`${this.model}/model-2.safetensors`, Buffer.concat([header, weight, Buffer.alloc(weight.length)]));
+	}
+
+	manifest(): Record<string, unknown> {
+		return JSON.parse(readFileSync(this.file('run.json'), 'utf8')).identity;
 	}
 
 	async end(): Promise<void> {

@@ -1,13 +1,11 @@
-import {createHash} from 'node:crypto';
-import {mkdirSync, renameSync, rmSync, truncateSync, writeFileSync} from 'node:fs';
+import {mkdirSync, rmSync, truncateSync, writeFileSync} from 'node:fs';
 import {createServer, type Server} from 'node:http';
 import type {AddressInfo} from 'node:net';
 import {setTimeout as sleep} from 'node:timers/promises';
-import {crc32} from 'node:zlib';
 import {bareTensor, HIDDEN_SIZE} from '../../../../src/ops/drill/build-data.ts';
-import {hiddenStates} from '../../../../src/ops/drill/states.ts';
 import {tensor} from '../../../../src/ops/tensor/pickle.ts';
 import {planTorchFile, torchFile} from '../../../../src/ops/tensor/torch-file.ts';
+import {fiveStates, type StagedOptions, writeRaw, writeRefusal, writeStaged} from './hook-dumps.ts';
 
 /** How the next answers go wrong; taken off the front, one a request. Without one the answer is right. */
 export type Fault =
@@ -23,6 +21,7 @@ export type Fault =
 	| 'the dump directory goes'
 	| 'busy'
 	| 'too long'
+	| 'refused by the hook'
 	| 'hang up'
 	| 'hang';
 
@@ -38,8 +37,16 @@ export type ModelServerOptions = {
 	readonly served?: (rid: string) => void;
 	/** Another answer for the same ids: a server with another model. */
 	readonly shift?: number;
-	/** Dumps of the hook, with our names, instead of the patch's. */
+	/** Raw dumps of the hook, with our names, instead of the patch's. */
 	readonly named?: boolean;
+	/** Files staged by the hook, and where; by request, so that one may be damaged. */
+	readonly staged?: {readonly staging: string; readonly options: (rid: string) => StagedOptions};
+	/** Tokens a chunk of prefill, where it is cut. */
+	readonly chunk?: number;
+	/** The hook's two finals under each other's name. */
+	readonly swapFinals?: boolean;
+	/** What the final state of the patch's dumps is; `long`: four times as long as before the norm. */
+	readonly final?: 'pre' | 'post' | 'long';
 };
 
 export type ModelServer = {
@@ -59,11 +66,21 @@ function withNan(rows: number): Buffer {
 	return Buffer.concat(torchFile(planTorchFile('final', tensor('BF16', [rows, HIDDEN_SIZE])), [data]));
 }
 
+function otherFinal(ids: readonly number[], final: 'post' | 'long'): Buffer {
+	const {final_pre: pre, final_post: post} = fiveStates(ids);
+	const data = final === 'post' ? post : longer(pre);
+	return Buffer.concat(torchFile(planTorchFile('final', tensor('BF16', [ids.length, HIDDEN_SIZE])), [data]));
+}
+
+/** Four times each value: two more in the exponent. */
+const longer = (state: Buffer): Buffer =>
+	Buffer.from(new Uint16Array(Uint8Array.from(state).buffer).map(bits => bits + 0x100).buffer);
+
 const FILES = ['aux_0', 'aux_1', 'aux_2', 'final'];
 
 /** A patched server in a few lines: counts, dumps, answers, and goes wrong when asked to. */
 export async function modelServer(dumpDir: string, options: ModelServerOptions = {}): Promise<ModelServer> {
-	const {port = 0, info = {}, prefillMs = 0, shift = 0, named = false} = options;
+	const {port = 0, info = {}, prefillMs = 0, shift = 0, named = false, chunk, final = 'pre'} = options;
 	const {asked = () => {}, served = () => {}} = options;
 	const faults: Fault[] = [];
 	const rids: string[] = [];
@@ -76,6 +93,7 @@ export async function modelServer(dumpDir: string, options: ModelServerOptions =
 		mkdirSync(directory, {recursive: true});
 		for (const [layer, name] of FILES.entries())
 			writeFileSync(`${directory}/${name}.pt`, bareTensor(name, ids, layer + shift));
+		if (final !== 'pre') writeFileSync(`${directory}/final.pt`, otherFinal(ids, final));
 		writeFileSync(`${directory}/done`, '');
 		return directory;
 	};
@@ -96,7 +114,10 @@ export async function modelServer(dumpDir: string, options: ModelServerOptions =
 		most = Math.max(most, ++running);
 		await sleep(prefillMs);
 		running--;
-		if (named) dumpNamed(dumpDir, rid, ids);
+		if (fault === 'refused by the hook') writeRefusal(dumpDir, rid);
+		else if (options.staged) writeStaged(options.staged.staging, rid, ids, options.staged.options(rid));
+		else if (named)
+			writeRaw(dumpDir, rid, ids, {swap: options.swapFinals ?? false, ...(chunk !== undefined && {chunk})});
 		else if (fault !== 'no dump') {
 			const made = dump(fault === 'a row short' ? ids.slice(1) : ids);
 			if (fault === 'two dumps') dump(ids);
@@ -149,23 +170,3 @@ export async function modelServer(dumpDir: string, options: ModelServerOptions =
 }
 
 type Reply = {readonly status: number; readonly body: unknown};
-
-/** As the hook writes: raw rows, whole from the first appearance, with the request's own name and the hash of its ids. */
-function dumpNamed(dumpDir: string, rid: string, ids: readonly number[]): void {
-	const building = `${dumpDir}/.req_${rid}.tmp`;
-	mkdirSync(building, {recursive: true});
-	const files: Record<string, object> = {};
-	for (const [layer, name] of ['aux_0', 'aux_1', 'aux_2', 'final_pre'].entries()) {
-		const data = hiddenStates(ids, layer, HIDDEN_SIZE);
-		writeFileSync(`${building}/${name}.bin`, data);
-		files[`${name}.bin`] = {bytes: data.length, crc32: crc32(data).toString(16).padStart(8, '0')};
-	}
-	const hash = createHash('sha256')
-		.update(Buffer.from(BigInt64Array.from(ids, BigInt).buffer))
-		.digest('hex');
-	writeFileSync(
-		`${building}/meta.json`,
-		JSON.stringify({rid, T: ids.length, layers: [2, 30, 58], ids_sha256: hash, files}),
-	);
-	renameSync(building, `${dumpDir}/req_${rid}`);
-}

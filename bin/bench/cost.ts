@@ -1,0 +1,72 @@
+import {spawnSync} from 'node:child_process';
+
+const TURNS = 3;
+
+export type Cost = {readonly wallMs: number; readonly cpuMs: number};
+
+/** The best of some turns: the machine does other things, too. Of this process with its threads, unless `cpuNow` says otherwise. */
+export async function best(
+	run: () => Promise<unknown> | unknown,
+	turns = TURNS,
+	before: () => void = () => {},
+): Promise<Cost> {
+	const costs: Cost[] = [];
+	for (let turn = 0; turn < turns; turn++) {
+		before();
+		const [wall, cpu] = [performance.now(), ownCpuMs()];
+		await run();
+		costs.push({wallMs: performance.now() - wall, cpuMs: ownCpuMs() - cpu});
+	}
+	return least(costs);
+}
+
+export const least = (costs: readonly Cost[]): Cost => ({
+	wallMs: Math.min(...costs.map(each => each.wallMs)),
+	cpuMs: Math.min(...costs.map(each => each.cpuMs)),
+});
+
+export function ownCpuMs(): number {
+	const {user, system} = process.cpuUsage();
+	return (user + system) / 1_000;
+}
+
+/** The best of some turns of another program. CPU of a finished child is in the shell's `times`. */
+export function bestOf(argv: readonly string[], turns = TURNS, before: () => void = () => {}): Cost {
+	return least(
+		Array.from({length: turns}, () => {
+			before();
+			const startedAt = performance.now();
+			const {stdout, status} = spawnSync('bash', ['-c', '"$@"; code=$?; times; exit $code', 'bash', ...argv], {
+				encoding: 'utf8',
+			});
+			if (status !== 0) throw new Error(`${argv[0]} ended with ${status}`);
+			const [user = '', system = ''] = (stdout.trim().split('\n').at(-1) ?? '').split(' ');
+			return {wallMs: performance.now() - startedAt, cpuMs: clockMs(user) + clockMs(system)};
+		}),
+	);
+}
+
+/** `0m1.234s` */
+function clockMs(text: string): number {
+	const [, minutes = 0, seconds = 0] = /^(\d+)m([\d.]+)s$/.exec(text) ?? [];
+	return (Number(minutes) * 60 + Number(seconds)) * 1_000;
+}
+
+export const has = (name: string): boolean => spawnSync('which', [name]).status === 0;
+
+/** A python that can import these; null where there is none. */
+export const pythonWith = (module: string): string | null =>
+	['python3', '/usr/bin/python3'].find(each => spawnSync(each, ['-c', `import ${module}`]).status === 0) ?? null;
+
+export const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** One line of a comparison: what, how much, and whether that is as good as it must be. */
+export function judge(what: string, value: number, unit: string, must: string, passed: boolean): void {
+	say(`${what.padEnd(58)}${value.toFixed(2).padStart(9)}${unit.padEnd(4)} ${passed ? 'pass' : 'FAIL'}  (${must})`);
+}
+
+export const atMost = (what: string, value: number, unit: string, limit: number, aim = ''): void =>
+	judge(what, value, unit, `must be at most ${limit}${aim && `, aim ${aim}`}`, value <= limit);
+
+export const atLeast = (what: string, value: number, unit: string, limit: number, aim = ''): void =>
+	judge(what, value, unit, `must be at least ${limit}${aim && `, aim ${aim}`}`, value >= limit);
