@@ -1,3 +1,4 @@
+import {allCauses} from '../src/ops/cause/cause.ts';
 import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
 import type {ConsoleState} from '../src/state/state.ts';
@@ -8,7 +9,7 @@ import {configPlaces, operatorOf} from './login.ts';
 import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
-const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log'];
+const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log', 'autostart', 'command-lines'];
 
 /** One look at everything. A host that does not answer is unknown (3), which is not broken (2). */
 export async function status(name: string | undefined, options: Options): Promise<number> {
@@ -22,7 +23,7 @@ export async function status(name: string | undefined, options: Options): Promis
 	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
 	await engine.look(SEEN);
 	// The end records of a big tree take more than one look, and owners of new processes one more.
-	await engine.look(['processes', 'services', 'extraction', 'mounts']);
+	await engine.look(['processes', 'services', 'extraction', 'mounts', 'command-lines']);
 	clearTimeout(slow);
 	const state = store.getState();
 	process.stdout.write(
@@ -75,6 +76,7 @@ function statusObject(state: ConsoleState): object {
 			remedy,
 			since: new Date(since).toISOString(),
 		})),
+		causes: allCauses(state.facts),
 		readings,
 	};
 }

@@ -12,8 +12,8 @@ export type BootBlock = {
 
 /**
  * The gentlest way that holds; none when nothing brings the unit back. `disable` takes out links below /etc and nothing
- * else, and says so by no exit status: so where links may also stand elsewhere, systemd is asked after it, and what is left
- * is blocked in the same breath. `mask` is refused for files in /etc, and makes whatever requires the unit fail; there a
+ * else, and tells by no exit status: where links may also stand elsewhere, systemd is asked after it, and what is left is
+ * blocked. `mask` is refused for files in /etc, and makes whatever requires the unit fail; there a
  * drop-in with a condition that does not hold lets every start succeed as skipped. `etc`: root of /etc on this route.
  */
 export function bootBlocks(service: Service, etc: string): readonly BootBlock[] {
@@ -38,18 +38,15 @@ export function bootBlocks(service: Service, etc: string): readonly BootBlock[] 
 		const says = `${block.says}, since \`disable\` does not hold it: ${beyond.join(', ')}`;
 		return enabled ? [disable, {...block, says}] : [{...block, says}];
 	}
-	const fallback = dropIn(unit, etc);
+	// One link is the one that disable takes out. Of several, some may stand where it does not reach.
+	if (wantedBy.length < 2) return [disable];
+	const block = dropIn(unit, etc);
 	return [
+		disable,
 		{
-			...disable,
-			says: `take ${unit} out of the boot; where a link outside /etc still wants it, block it with a drop-in`,
-			script: [
-				`${disable.script} || exit`,
-				`[ -z "$(systemctl show -p WantedBy -p RequiredBy -p UpheldBy -p TriggeredBy --value -- ${quote(unit)} | tr -d '\\n')" ] || {`,
-				fallback.script,
-				'}',
-			].join('\n'),
-			inverse: `${fallback.inverse}; ${disable.inverse}`,
+			...block,
+			says: `where a link outside /etc still wants it, ${block.says}`,
+			script: `w=$(systemctl show -p WantedBy -p RequiredBy -p UpheldBy -p TriggeredBy --value -- ${quote(unit)}) || exit\n[ -z "$w" ] || {\n${block.script}\n}`,
 		},
 	];
 }

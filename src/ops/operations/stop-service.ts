@@ -105,6 +105,8 @@ function warnings(service: Service): string[] {
 
 /** The way back, the last thing undone first. */
 function inverse(unit: string, blocks: readonly BootBlock[], running: boolean): string | null {
+	if (running && blocks.length === 1 && blocks[0]?.id === 'disable')
+		return show(['systemctl', 'enable', '--now', '--', unit]);
 	const back = [
 		...blocks.toReversed().map(block => block.inverse),
 		...(running ? [show(['systemctl', 'start', '--', unit])] : []),

@@ -1,4 +1,5 @@
 import type {FactValues} from '../facts.ts';
+import {autostart} from './autostart.ts';
 import {commandLines} from './command-lines.ts';
 import {extraction} from './extraction.ts';
 import {files} from './files.ts';
@@ -21,6 +22,7 @@ export const PROBES: {readonly [K in ProbeId]: Probe<FactValues[K]>} = {
 	'command-lines': commandLines,
 	mounts,
 	services,
+	autostart,
 	'kernel-log': kernelLog,
 	server,
 	extraction,

@@ -28,6 +28,7 @@ export type ProbeId =
 	| 'command-lines'
 	| 'mounts'
 	| 'services'
+	| 'autostart'
 	| 'kernel-log'
 	| 'server'
 	| 'extraction'

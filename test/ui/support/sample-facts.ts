@@ -202,6 +202,7 @@ export const sampleFacts: FactValues = {
 		],
 	},
 	services: {manager: 'systemd', units: [service()]},
+	autostart: {lines: [], containers: null},
 	'kernel-log': {
 		source: 'dmesg',
 		cursor: null,

@@ -78,6 +78,7 @@ export function factsOf(values: Partial<FactValues>): Facts {
 		'command-lines': read('command-lines'),
 		mounts: read('mounts'),
 		services: read('services'),
+		autostart: read('autostart'),
 		'kernel-log': read('kernel-log'),
 		server: read('server'),
 		extraction: read('extraction'),
