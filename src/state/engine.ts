@@ -10,8 +10,9 @@ import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
 import type {Journal} from './journal.ts';
 import {type Catalogue, createPoller, type Poller} from './poller.ts';
-import type {JournalEntry, OperationState} from './state.ts';
+import type {JournalEntry, OperationState, PlannedWork} from './state.ts';
 import type {ConsoleStore} from './store.ts';
+import {type Summary, summaryOf} from './summary.ts';
 
 export type EngineOptions = {
 	readonly store: ConsoleStore;
@@ -44,6 +45,8 @@ const TICK_MS = 1_000;
 const UNATTENDED_MS = 120_000;
 /** A console left open for days must not stay armed. */
 const DISARM_MS = 30 * 60_000;
+/** A run that goes on for days is followed in the journal, so that a report needs nothing else. */
+const SUMMARY_MS = 10 * 60_000;
 const JOURNAL_TAIL = 500;
 const OUTPUT_TAIL = 200;
 
@@ -149,6 +152,8 @@ export function createEngine(options: EngineOptions): Engine {
 		await journal.write(whole);
 	}
 
+	const summarize = (): Summary => summaryOf({...store.getState(), facts});
+
 	const situation = (): Situation => ({
 		target: target(),
 		facts,
@@ -179,7 +184,15 @@ export function createEngine(options: EngineOptions): Engine {
 
 	/** Nobody has touched a key for a while: half as many frames, until one does or something critical comes up. */
 	let skipped = false;
+	let summaryAt = clock();
 	const ticking = setInterval(() => {
+		if (clock() - summaryAt > SUMMARY_MS && facts.extraction?.last?.value.run?.alive) {
+			summaryAt = clock();
+			const summary = summarize();
+			const {whole = null, expected = null} = summary.samples ?? {};
+			const words = `extraction ${summary.run?.state}: ${whole ?? '?'} of ${expected ?? '?'} whole`;
+			note({kind: 'mark', level: 'info', words, command: null, summary});
+		}
 		const {session, operation} = store.getState();
 		const unattended = clock() - session.lastKeyAt > UNATTENDED_MS && operation.phase === 'idle';
 		skipped = unattended && !skipped;
@@ -206,8 +219,25 @@ export function createEngine(options: EngineOptions): Engine {
 			};
 			const kit = tools(running.signal, emit);
 			try {
-				await keep({kind: 'intent', level: 'info', words: `${plan.title} (${plan.operation})`, command: null});
-				return await ('plan' in asked ? runRecovery(asked, kit) : runPlan(plan, kit));
+				await keep({
+					kind: 'intent',
+					level: 'info',
+					words: `${plan.title} (${plan.operation})`,
+					command: null,
+					plan: plannedWork(plan),
+					summary: summarize(),
+				});
+				const outcome = await ('plan' in asked ? runRecovery(asked, kit) : runPlan(plan, kit));
+				note({
+					kind: 'outcome',
+					level: outcome === 'done' ? 'ok' : 'warning',
+					words: `${plan.operation} ended: ${outcome}`,
+					command: null,
+					plan: plannedWork(plan),
+					outcome,
+					summary: summarize(),
+				});
+				return outcome;
 			} catch (error) {
 				emit({type: 'ended', outcome: 'failed', words: (error as Error).message, at: clock()});
 				return 'failed';
@@ -236,6 +266,14 @@ export function createEngine(options: EngineOptions): Engine {
 		},
 	};
 }
+
+const plannedWork = ({operation, title, targets, excluded, inverse}: Plan): PlannedWork => ({
+	operation,
+	title,
+	targets: targets.map(({says}) => says),
+	excluded: excluded.map(({says}) => says),
+	inverse,
+});
 
 const started = (plan: Plan, at: number): OperationState => ({
 	phase: 'running',

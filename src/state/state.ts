@@ -2,6 +2,7 @@ import type {Facts} from '../ops/facts.ts';
 import type {OperationId, Plan, RunOutcome, StepState} from '../ops/operations/operation.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
 import type {Target} from '../ops/target.ts';
+import type {Summary} from './summary.ts';
 
 /** The only memory of the console. Plain data; changed by pure updates in the slices, in one place (store.ts). */
 export type ConsoleState = {
@@ -73,6 +74,19 @@ export type JournalEntry = {
 	readonly words: string;
 	/** The literal command beneath the words, redacted. */
 	readonly command: string | null;
+	/** With the intent that opens an operation: what was confirmed. With its last outcome: only which operation. */
+	readonly plan?: PlannedWork;
+	readonly outcome?: RunOutcome;
+	/** The host as it was then, for the report. */
+	readonly summary?: Summary;
+};
+
+export type PlannedWork = {
+	readonly operation: OperationId;
+	readonly title: string;
+	readonly targets: readonly string[];
+	readonly excluded: readonly string[];
+	readonly inverse: string | null;
 };
 
 export type OperationState =

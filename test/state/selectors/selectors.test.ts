@@ -355,9 +355,9 @@ describe('why', () => {
 			'because: whether it comes back is unknown: the unit has not been seen, or the last look failed',
 		);
 		const quiet = service({unitFileState: 'disabled', wantedBy: []});
-		expect(text(sampleState({facts: factsOf({...rest, holders, services: {...services, units: [quiet]}})}))).toContainEqual(
-			expect.stringContaining('because: does not come back at boot'),
-		);
+		expect(
+			text(sampleState({facts: factsOf({...rest, holders, services: {...services, units: [quiet]}})})),
+		).toContainEqual(expect.stringContaining('because: does not come back at boot'));
 	});
 
 	it('has details for every pane', () => {
