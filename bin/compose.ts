@@ -4,7 +4,8 @@ import type {Target} from '../src/ops/target.ts';
 import {hostOf} from '../src/ops/transports/routes.ts';
 import type {Operator} from '../src/ops/transports/ssh-settings.ts';
 import {createEngine, type Engine} from '../src/state/engine.ts';
-import {type Journal, noJournal, openJournal} from '../src/state/journal.ts';
+import {type Journal, journalDays, noJournal, openJournal, readJournal} from '../src/state/journal.ts';
+import type {JournalEntry} from '../src/state/state.ts';
 import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
 import {UsageError} from './configuration.ts';
 
@@ -27,6 +28,7 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const clock = Date.now;
 	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
 	const store = createConsoleStore(initialState(target, {mode, operator: operator.user, readOnly, ownPid}, clock()));
+	if (journalDirectory) store.setState({journal: await earlierWork(join(journalDirectory, 'journal'), target.name)});
 	const journal = journalDirectory ? await journalIn(journalDirectory, target.name, operator.user) : noJournal;
 	const engine = createEngine({
 		store,
@@ -38,6 +40,13 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		...(options.visiblePids && {visiblePids: options.visiblePids}),
 	});
 	return {store, engine};
+}
+
+/** What was done here in earlier sessions: for the timeline, and for what can be taken back. */
+async function earlierWork(directory: string, host: string): Promise<readonly JournalEntry[]> {
+	const days = (await journalDays(directory, host)).slice(-2);
+	const entries = await Promise.all(days.map(day => readJournal(directory, host, day)));
+	return entries.flat().filter(entry => entry.plan !== undefined);
 }
 
 /** Without a journal nothing may be done, so a place that cannot hold one is wrong use, told before anything starts. */

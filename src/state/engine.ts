@@ -6,6 +6,7 @@ import type {ProbeId} from '../ops/probes/probe.ts';
 import {type Recovery, runRecovery} from '../ops/runbook/run-recovery.ts';
 import type {Host, HostStatus} from '../ops/transports/host.ts';
 import {type AlertMemory, judgeAlerts} from './alerts.ts';
+import {doneWork} from './done-work.ts';
 import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
 import type {Journal} from './journal.ts';
@@ -159,6 +160,7 @@ export function createEngine(options: EngineOptions): Engine {
 		facts,
 		nowMs: clock(),
 		ownPid: store.getState().session.ownPid,
+		done: doneWork(store.getState().journal),
 	});
 
 	function tools(signal: AbortSignal, emit: (event: RunEvent) => void): RunTools {
@@ -271,6 +273,7 @@ const plannedWork = ({operation, title, targets, excluded, inverse}: Plan): Plan
 	operation,
 	title,
 	targets: targets.map(({says}) => says),
+	on: targets.filter(({kind}) => kind === 'unit' || kind === 'path').map(({identity}) => identity),
 	excluded: excluded.map(({says}) => says),
 	inverse,
 });

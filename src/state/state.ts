@@ -85,6 +85,8 @@ export type PlannedWork = {
 	readonly operation: OperationId;
 	readonly title: string;
 	readonly targets: readonly string[];
+	/** Identities of the targets. */
+	readonly on: readonly string[];
 	readonly excluded: readonly string[];
 	readonly inverse: string | null;
 };

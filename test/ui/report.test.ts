@@ -33,6 +33,7 @@ const plan = {
 	operation: 'recover' as const,
 	title: 'recover ct129',
 	targets: ['vllm.service  active'],
+	on: ['vllm.service'],
 	excluded: ['pid 9 nvidia-persiste: persistence daemon'],
 	inverse: 'systemctl enable --now -- vllm.service',
 };
