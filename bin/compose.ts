@@ -18,6 +18,8 @@ export type CompositionOptions = {
 	readonly readOnly: boolean;
 	/** null: nothing may be done, so nothing is written. */
 	readonly journalDirectory: string | null;
+	/** Where earlier work is read from, when it is not where this writes. */
+	readonly earlierJournal?: string;
 	mayPublish?(): boolean;
 	visiblePids?(): readonly number[];
 };
@@ -28,7 +30,8 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const clock = Date.now;
 	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
 	const store = createConsoleStore(initialState(target, {mode, operator: operator.user, readOnly, ownPid}, clock()));
-	if (journalDirectory) store.setState({journal: await earlierWork(join(journalDirectory, 'journal'), target.name)});
+	const before = options.earlierJournal ?? journalDirectory;
+	if (before) store.setState({journal: await earlierWork(join(before, 'journal'), target.name)});
 	const journal = journalDirectory ? await journalIn(journalDirectory, target.name, operator.user) : noJournal;
 	const engine = createEngine({
 		store,
