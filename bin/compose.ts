@@ -1,3 +1,5 @@
+import {randomUUID} from 'node:crypto';
+import {hostname} from 'node:os';
 import {join} from 'node:path';
 import {PROBES} from '../src/ops/probes/catalogue.ts';
 import type {Target} from '../src/ops/target.ts';
@@ -29,7 +31,9 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const {target, operator, mode, readOnly, journalDirectory} = options;
 	const clock = Date.now;
 	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
-	const store = createConsoleStore(initialState(target, {mode, operator: operator.user, readOnly, ownPid}, clock()));
+	const store = createConsoleStore(
+		initialState(target, {mode, operator: operator.user, token: randomUUID(), readOnly, ownPid}, clock()),
+	);
 	const before = options.earlierJournal ?? journalDirectory;
 	if (before) store.setState({journal: await earlierWork(join(before, 'journal'), target.name)});
 	const journal = journalDirectory ? await journalIn(journalDirectory, target.name, operator.user) : noJournal;
@@ -38,6 +42,7 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		probes: PROBES,
 		journal,
 		clock,
+		from: hostname(),
 		openHost: onStatus => hostOf(target, operator, {onStatus}),
 		...(options.mayPublish && {mayPublish: options.mayPublish}),
 		...(options.visiblePids && {visiblePids: options.visiblePids}),

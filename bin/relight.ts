@@ -22,6 +22,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   --unattended     drill: the whole recovery without a screen      --seed N   drill: another box
   --box            drill: keep a box standing for other commands, and say how to reach it
   --on ARGUMENT    run: what to act on (a unit name)               --json     machine-readable, on stdout alone
+  --break-lock     run --yes: first breaks the action lock of an operator who is gone
   --level LEVEL    verify: stat, structure (if not said), crc, values   --hidden N   verify: width of a state
   --dataset FILE   verify: the samples, for token counts and ids        --norm FILE  verify: weight of the last norm
   --quarantine     verify: moves suspects into PATH/quarantine, with a note

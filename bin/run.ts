@@ -37,6 +37,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	const say = (text: string) => (options.json ? process.stderr : process.stdout).write(`${text}\n`);
 	process.once('SIGINT', () => engine.abort());
 	process.once('SIGTERM', () => engine.abort());
+	if (options['break-lock'] && options.yes) say(await engine.breakLock());
 	await engine.look(LOOKS);
 	await engine.look(['processes', 'services', 'extraction']);
 	const situation = engine.situation();

@@ -1,4 +1,5 @@
 import type {Failure, Outcome} from './outcome.ts';
+import type {ActingFacts} from './probes/acting.ts';
 import type {AutostartFacts} from './probes/autostart.ts';
 import type {CommandLineFacts} from './probes/command-lines.ts';
 import type {ExtractionFacts} from './probes/extraction.ts';
@@ -30,6 +31,7 @@ export type FactValues = {
 	mounts: MountFacts;
 	services: ServiceFacts;
 	autostart: AutostartFacts;
+	acting: ActingFacts;
 	'kernel-log': KernelLogFacts;
 	server: ServerFacts;
 	extraction: ExtractionFacts;
@@ -49,6 +51,7 @@ export const NO_FACTS: Facts = {
 	mounts: null,
 	services: null,
 	autostart: null,
+	acting: null,
 	'kernel-log': null,
 	server: null,
 	extraction: null,

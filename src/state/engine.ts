@@ -1,4 +1,5 @@
 import {readFile} from 'node:fs/promises';
+import {type Actor, breakLock, breakScript, holdLock, lockWords, takeLock} from '../ops/act-lock.ts';
 import {type Facts, NO_FACTS} from '../ops/facts.ts';
 import type {Plan, RunEvent, RunOutcome, Situation} from '../ops/operations/operation.ts';
 import {type RunTools, runPlan} from '../ops/operations/run.ts';
@@ -20,6 +21,8 @@ export type EngineOptions = {
 	readonly probes: Catalogue;
 	readonly journal: Journal;
 	openHost(onStatus: (status: HostStatus) => void): Host;
+	/** The operator's machine, for the host's action lock. */
+	readonly from: string;
 	readonly clock: () => number;
 	/** false while the terminal takes no more: what is not drawn need not be published. */
 	mayPublish?(): boolean;
@@ -36,6 +39,8 @@ export type Engine = {
 	/** Runs one plan at a time; refuses when another runs. `onEvent` besides what goes to store and journal. */
 	run(work: Plan | Recovery, onEvent?: (event: RunEvent) => void): Promise<RunOutcome>;
 	abort(): void;
+	/** Moves aside whatever lock lies there. Only when a person said so. */
+	breakLock(): Promise<string>;
 	note(entry: Omit<JournalEntry, 'at'>): void;
 	acknowledge(alertId: string | 'all'): void;
 	start(): void;
@@ -155,6 +160,14 @@ export function createEngine(options: EngineOptions): Engine {
 
 	const summarize = (): Summary => summaryOf({...store.getState(), facts});
 
+	const actorOf = (operation: string): Actor => ({
+		token: store.getState().session.token,
+		operator: store.getState().session.operator,
+		from: options.from,
+		operation,
+		since: clock(),
+	});
+
 	const situation = (): Situation => ({
 		target: target(),
 		facts,
@@ -214,6 +227,7 @@ export function createEngine(options: EngineOptions): Engine {
 			running = new AbortController();
 			const plan = 'plan' in asked ? asked.plan : asked;
 			store.setState({operation: started(plan, clock())});
+			let letGo = async () => {};
 			const emit = (event: RunEvent) => {
 				store.setState(state => ({operation: advance(state.operation, event)}));
 				onEvent?.(event);
@@ -221,6 +235,15 @@ export function createEngine(options: EngineOptions): Engine {
 			};
 			const kit = tools(running.signal, emit);
 			try {
+				const actor = actorOf(plan.operation);
+				const lock = await takeLock(host, actor);
+				const why = typeof lock === 'string' ? lock : lock.kind === 'held' ? lockWords(lock) : null;
+				if (why !== null) {
+					note({kind: 'outcome', level: 'warning', words: `${plan.operation} refused: ${why}`, command: null});
+					emit({type: 'ended', outcome: 'refused', words: why, at: clock()});
+					return 'refused';
+				}
+				letGo = holdLock(host, actor);
 				await keep({
 					kind: 'intent',
 					level: 'info',
@@ -244,9 +267,24 @@ export function createEngine(options: EngineOptions): Engine {
 				emit({type: 'ended', outcome: 'failed', words: (error as Error).message, at: clock()});
 				return 'failed';
 			} finally {
+				await letGo();
 				running = null;
 				publishSoon();
 			}
+		},
+		async breakLock() {
+			await keep({
+				kind: 'intent',
+				level: 'warning',
+				words: 'break the action lock of this host',
+				command: breakScript(),
+			});
+			const lock = await breakLock(host);
+			const words = typeof lock === 'string' ? lock : 'the action lock is broken';
+			note({kind: 'outcome', level: 'warning', words, command: null});
+			await poller.look(['acting']);
+			publish();
+			return words;
 		},
 		abort: () => running?.abort(),
 		note,

@@ -1,4 +1,5 @@
 import type {FactValues} from '../facts.ts';
+import {acting} from './acting.ts';
 import {autostart} from './autostart.ts';
 import {commandLines} from './command-lines.ts';
 import {extraction} from './extraction.ts';
@@ -23,6 +24,7 @@ export const PROBES: {readonly [K in ProbeId]: Probe<FactValues[K]>} = {
 	mounts,
 	services,
 	autostart,
+	acting,
 	'kernel-log': kernelLog,
 	server,
 	extraction,

@@ -29,6 +29,7 @@ export type ProbeId =
 	| 'mounts'
 	| 'services'
 	| 'autostart'
+	| 'acting'
 	| 'kernel-log'
 	| 'server'
 	| 'extraction'
