@@ -9,7 +9,7 @@ import {configPlaces, operatorOf} from './login.ts';
 import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
-const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log', 'autostart', 'command-lines'];
+const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log', 'autostart', 'acting', 'command-lines'];
 
 /** One look at everything. A host that does not answer is unknown (3), which is not broken (2). */
 export async function status(name: string | undefined, options: Options): Promise<number> {
