@@ -1,7 +1,8 @@
 import {monitor} from './bench/monitor.ts';
+import {recover} from './bench/recover.ts';
 import {verify} from './bench/verify.ts';
 
-const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor, verify};
+const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor, verify, recover};
 
 const [name = 'monitor', ...argv] = process.argv.slice(2);
 const suite = SUITES[name];
