@@ -1,10 +1,13 @@
+import {randomUUID} from 'node:crypto';
+import {hostname} from 'node:os';
 import {join} from 'node:path';
 import {PROBES} from '../src/ops/probes/catalogue.ts';
 import type {Target} from '../src/ops/target.ts';
 import {hostOf} from '../src/ops/transports/routes.ts';
 import type {Operator} from '../src/ops/transports/ssh-settings.ts';
 import {createEngine, type Engine} from '../src/state/engine.ts';
-import {type Journal, noJournal, openJournal} from '../src/state/journal.ts';
+import {type Journal, journalDays, noJournal, openJournal, readJournal} from '../src/state/journal.ts';
+import type {JournalEntry} from '../src/state/state.ts';
 import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
 import {UsageError} from './configuration.ts';
 
@@ -17,6 +20,8 @@ export type CompositionOptions = {
 	readonly readOnly: boolean;
 	/** null: nothing may be done, so nothing is written. */
 	readonly journalDirectory: string | null;
+	/** Where earlier work is read from, when it is not where this writes. */
+	readonly earlierJournal?: string;
 	mayPublish?(): boolean;
 	visiblePids?(): readonly number[];
 };
@@ -26,18 +31,30 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const {target, operator, mode, readOnly, journalDirectory} = options;
 	const clock = Date.now;
 	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
-	const store = createConsoleStore(initialState(target, {mode, operator: operator.user, readOnly, ownPid}, clock()));
+	const store = createConsoleStore(
+		initialState(target, {mode, operator: operator.user, token: randomUUID(), readOnly, ownPid}, clock()),
+	);
+	const before = options.earlierJournal ?? journalDirectory;
+	if (before) store.setState({journal: await earlierWork(join(before, 'journal'), target.name)});
 	const journal = journalDirectory ? await journalIn(journalDirectory, target.name, operator.user) : noJournal;
 	const engine = createEngine({
 		store,
 		probes: PROBES,
 		journal,
 		clock,
+		from: hostname(),
 		openHost: onStatus => hostOf(target, operator, {onStatus}),
 		...(options.mayPublish && {mayPublish: options.mayPublish}),
 		...(options.visiblePids && {visiblePids: options.visiblePids}),
 	});
 	return {store, engine};
+}
+
+/** What was done here in earlier sessions: for the timeline, and for what can be taken back. */
+async function earlierWork(directory: string, host: string): Promise<readonly JournalEntry[]> {
+	const days = (await journalDays(directory, host)).slice(-2);
+	const entries = await Promise.all(days.map(day => readJournal(directory, host, day)));
+	return entries.flat().filter(entry => entry.plan !== undefined);
 }
 
 /** Without a journal nothing may be done, so a place that cannot hold one is wrong use, told before anything starts. */

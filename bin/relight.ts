@@ -13,6 +13,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
     --break-lock   take over the lock of a writer that is gone
   relight verify PATH…                 whether trees or files of stored states are whole
   relight hook VERB [HOST]             the dump of hidden states: status, install, print-flags
+  relight report [HOST]                what was done and what came of it, from the journal alone (Markdown)
   relight config                       what the configuration says, or what is wrong with it
   relight keys                         the keys of the console
 
@@ -21,11 +22,13 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   --unattended     drill: the whole recovery without a screen      --seed N   drill: another box
   --box            drill: keep a box standing for other commands, and say how to reach it
   --on ARGUMENT    run: what to act on (a unit name)               --json     machine-readable, on stdout alone
+  --break-lock     run --yes: first breaks the action lock of an operator who is gone
   --level LEVEL    verify: stat, structure (if not said), crc, values   --hidden N   verify: width of a state
   --dataset FILE   verify: the samples, for token counts and ids        --norm FILE  verify: weight of the last norm
   --quarantine     verify: moves suspects into PATH/quarantine, with a note
   --to DIRECTORY   hook: where on the host relight_hs.py lies, instead of dump.dir
   --staged         hook print-flags: final files beside the output, instead of raw states in dump.dir
+  --day YYYY-MM-DD report: another day than the newest on which something was done
   --help  --version
 
 Exit: 0 healthy, done · 1 warning · 2 critical, failed · 3 unknown, unreachable · 4 refused · 64 usage · 130 interrupted
@@ -44,6 +47,7 @@ const OPTIONS = {
 	hidden: {type: 'string'},
 	norm: {type: 'string'},
 	quarantine: {type: 'boolean'},
+	day: {type: 'string'},
 	to: {type: 'string'},
 	staged: {type: 'boolean'},
 	'dry-run': {type: 'boolean'},
@@ -79,6 +83,8 @@ async function main(argv: readonly string[]): Promise<number> {
 			return (await import('./verify.ts')).runVerify(rest, values);
 		case 'hook':
 			return (await import('./hook.ts')).hook(rest, values);
+		case 'report':
+			return (await import('./report.ts')).report(rest[0], values);
 		case 'config':
 			return (await import('./config.ts')).config(values);
 		case 'keys':

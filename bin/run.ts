@@ -1,4 +1,3 @@
-import {join} from 'node:path';
 import {OPERATIONS, operationEntry} from '../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan, type RunEvent} from '../src/ops/operations/operation.ts';
 import {redact} from '../src/ops/redact.ts';
@@ -32,11 +31,13 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 		operator,
 		mode: 'live',
 		readOnly: false,
-		journalDirectory: options.yes ? join(directory) : null,
+		journalDirectory: options.yes ? directory : null,
+		earlierJournal: directory,
 	});
 	const say = (text: string) => (options.json ? process.stderr : process.stdout).write(`${text}\n`);
 	process.once('SIGINT', () => engine.abort());
 	process.once('SIGTERM', () => engine.abort());
+	if (options['break-lock'] && options.yes) say(await engine.breakLock());
 	await engine.look(LOOKS);
 	await engine.look(['processes', 'services', 'extraction']);
 	const situation = engine.situation();

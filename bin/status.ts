@@ -1,3 +1,4 @@
+import {allCauses} from '../src/ops/cause/cause.ts';
 import {dumpWay} from '../src/ops/operations/dump-way.ts';
 import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
@@ -9,7 +10,7 @@ import {configPlaces, operatorOf} from './login.ts';
 import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
-const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log'];
+const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log', 'autostart', 'acting', 'command-lines'];
 
 /** One look at everything. A host that does not answer is unknown (3), which is not broken (2). */
 export async function status(name: string | undefined, options: Options): Promise<number> {
@@ -23,7 +24,7 @@ export async function status(name: string | undefined, options: Options): Promis
 	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
 	await engine.look(SEEN);
 	// The end records of a big tree take more than one look, and owners of new processes one more.
-	await engine.look(['processes', 'services', 'extraction', 'mounts']);
+	await engine.look(['processes', 'services', 'extraction', 'mounts', 'command-lines']);
 	clearTimeout(slow);
 	const state = store.getState();
 	process.stdout.write(
@@ -77,6 +78,7 @@ function statusObject(state: ConsoleState): object {
 			since: new Date(since).toISOString(),
 		})),
 		dumps: dumpsObject(state),
+		causes: allCauses(state.facts),
 		readings,
 	};
 }

@@ -1,4 +1,6 @@
 import type {Failure, Outcome} from './outcome.ts';
+import type {ActingFacts} from './probes/acting.ts';
+import type {AutostartFacts} from './probes/autostart.ts';
 import type {CommandLineFacts} from './probes/command-lines.ts';
 import type {ExtractionFacts} from './probes/extraction.ts';
 import type {FilesFacts} from './probes/files.ts';
@@ -28,6 +30,8 @@ export type FactValues = {
 	'command-lines': CommandLineFacts;
 	mounts: MountFacts;
 	services: ServiceFacts;
+	autostart: AutostartFacts;
+	acting: ActingFacts;
 	'kernel-log': KernelLogFacts;
 	server: ServerFacts;
 	extraction: ExtractionFacts;
@@ -46,6 +50,8 @@ export const NO_FACTS: Facts = {
 	'command-lines': null,
 	mounts: null,
 	services: null,
+	autostart: null,
+	acting: null,
 	'kernel-log': null,
 	server: null,
 	extraction: null,

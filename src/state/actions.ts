@@ -52,4 +52,5 @@ export type Action =
 	| {readonly type: 'request-operation'; readonly operation: OperationId}
 	| {readonly type: 'request-signal'; readonly processKey: string; readonly signal: SignalName}
 	| {readonly type: 'abort-operation'}
+	| {readonly type: 'break-lock'}
 	| {readonly type: 'hint'; readonly words: string};

@@ -1,3 +1,4 @@
+import {isStale, lockWords} from '../ops/act-lock.ts';
 import {operationEntry} from '../ops/operations/catalogue.ts';
 import {isRefusal, type OperationId, type Situation} from '../ops/operations/operation.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
@@ -6,6 +7,7 @@ import {planRecovery} from '../ops/runbook/run-recovery.ts';
 import type {Action} from './actions.ts';
 import {difference, whyNotYet} from './confirm.ts';
 import type {Engine} from './engine.ts';
+import {othersLock} from './others-lock.ts';
 import {OFFERED} from './selectors/offers.ts';
 import type {ConfirmOverlay, Overlay} from './state.ts';
 import {SIGNALS} from './state.ts';
@@ -48,6 +50,8 @@ export function createDispatch({store, engine, clock, screen}: DispatchOptions):
 		const {session, operation: now} = store.getState();
 		if (session.readOnly) return hint('read-only: press W to leave it first');
 		if (now.phase === 'running') return hint(`${now.plan.title} is still running`);
+		const held = othersLock(store.getState());
+		if (held) return hint(`read-only: ${lockWords(held)}${isStale(held) ? ' (o, then B)' : ''}`);
 		// Names are made from this clock, so that planning again for the same dialog gives the same ones.
 		const openedAt = clock();
 		const plan = operationEntry(operation)?.plan({...engine.situation(), nowMs: openedAt}, argument) ?? {
@@ -178,6 +182,8 @@ export function createDispatch({store, engine, clock, screen}: DispatchOptions):
 				return ask(action.operation, null);
 			case 'request-signal':
 				return ask('signal', `${action.processKey}:${action.signal}`);
+			case 'break-lock':
+				return void engine.breakLock().then(hint, error => hint(`not done: ${error.message}`));
 			case 'abort-operation':
 				engine.abort();
 				return hint('it stops before its next step; what was started goes on');

@@ -1,4 +1,5 @@
 import {readFile} from 'node:fs/promises';
+import {type Actor, breakLock, breakScript, holdLock, lockWords, takeLock} from '../ops/act-lock.ts';
 import {type Facts, NO_FACTS} from '../ops/facts.ts';
 import type {Plan, RunEvent, RunOutcome, Situation} from '../ops/operations/operation.ts';
 import {type RunTools, runPlan} from '../ops/operations/run.ts';
@@ -6,18 +7,22 @@ import type {ProbeId} from '../ops/probes/probe.ts';
 import {type Recovery, runRecovery} from '../ops/runbook/run-recovery.ts';
 import type {Host, HostStatus} from '../ops/transports/host.ts';
 import {type AlertMemory, judgeAlerts} from './alerts.ts';
+import {doneWork} from './done-work.ts';
 import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
 import type {Journal} from './journal.ts';
 import {type Catalogue, createPoller, type Poller} from './poller.ts';
-import type {JournalEntry, OperationState} from './state.ts';
+import type {JournalEntry, OperationState, PlannedWork} from './state.ts';
 import type {ConsoleStore} from './store.ts';
+import {type Summary, summaryOf} from './summary.ts';
 
 export type EngineOptions = {
 	readonly store: ConsoleStore;
 	readonly probes: Catalogue;
 	readonly journal: Journal;
 	openHost(onStatus: (status: HostStatus) => void): Host;
+	/** The operator's machine, for the host's action lock. */
+	readonly from: string;
 	readonly clock: () => number;
 	/** false while the terminal takes no more: what is not drawn need not be published. */
 	mayPublish?(): boolean;
@@ -34,6 +39,8 @@ export type Engine = {
 	/** Runs one plan at a time; refuses when another runs. `onEvent` besides what goes to store and journal. */
 	run(work: Plan | Recovery, onEvent?: (event: RunEvent) => void): Promise<RunOutcome>;
 	abort(): void;
+	/** Moves aside whatever lock lies there. Only when a person said so. */
+	breakLock(): Promise<string>;
 	note(entry: Omit<JournalEntry, 'at'>): void;
 	acknowledge(alertId: string | 'all'): void;
 	start(): void;
@@ -44,6 +51,8 @@ const TICK_MS = 1_000;
 const UNATTENDED_MS = 120_000;
 /** A console left open for days must not stay armed. */
 const DISARM_MS = 30 * 60_000;
+/** A run that goes on for days is followed in the journal, so that a report needs nothing else. */
+const SUMMARY_MS = 10 * 60_000;
 const JOURNAL_TAIL = 500;
 const OUTPUT_TAIL = 200;
 
@@ -149,11 +158,22 @@ export function createEngine(options: EngineOptions): Engine {
 		await journal.write(whole);
 	}
 
+	const summarize = (): Summary => summaryOf({...store.getState(), facts});
+
+	const actorOf = (operation: string): Actor => ({
+		token: store.getState().session.token,
+		operator: store.getState().session.operator,
+		from: options.from,
+		operation,
+		since: clock(),
+	});
+
 	const situation = (): Situation => ({
 		target: target(),
 		facts,
 		nowMs: clock(),
 		ownPid: store.getState().session.ownPid,
+		done: doneWork(store.getState().journal),
 	});
 
 	function tools(signal: AbortSignal, emit: (event: RunEvent) => void): RunTools {
@@ -179,7 +199,15 @@ export function createEngine(options: EngineOptions): Engine {
 
 	/** Nobody has touched a key for a while: half as many frames, until one does or something critical comes up. */
 	let skipped = false;
+	let summaryAt = clock();
 	const ticking = setInterval(() => {
+		if (clock() - summaryAt > SUMMARY_MS && facts.extraction?.last?.value.run?.alive) {
+			summaryAt = clock();
+			const summary = summarize();
+			const {whole = null, expected = null} = summary.samples ?? {};
+			const words = `extraction ${summary.run?.state}: ${whole ?? '?'} of ${expected ?? '?'} whole`;
+			note({kind: 'mark', level: 'info', words, command: null, summary});
+		}
 		const {session, operation} = store.getState();
 		const unattended = clock() - session.lastKeyAt > UNATTENDED_MS && operation.phase === 'idle';
 		skipped = unattended && !skipped;
@@ -199,6 +227,7 @@ export function createEngine(options: EngineOptions): Engine {
 			running = new AbortController();
 			const plan = 'plan' in asked ? asked.plan : asked;
 			store.setState({operation: started(plan, clock())});
+			let letGo = async () => {};
 			const emit = (event: RunEvent) => {
 				store.setState(state => ({operation: advance(state.operation, event)}));
 				onEvent?.(event);
@@ -206,15 +235,56 @@ export function createEngine(options: EngineOptions): Engine {
 			};
 			const kit = tools(running.signal, emit);
 			try {
-				await keep({kind: 'intent', level: 'info', words: `${plan.title} (${plan.operation})`, command: null});
-				return await ('plan' in asked ? runRecovery(asked, kit) : runPlan(plan, kit));
+				const actor = actorOf(plan.operation);
+				const lock = await takeLock(host, actor);
+				const why = typeof lock === 'string' ? lock : lock.kind === 'held' ? lockWords(lock) : null;
+				if (why !== null) {
+					note({kind: 'outcome', level: 'warning', words: `${plan.operation} refused: ${why}`, command: null});
+					emit({type: 'ended', outcome: 'refused', words: why, at: clock()});
+					return 'refused';
+				}
+				letGo = holdLock(host, actor);
+				await keep({
+					kind: 'intent',
+					level: 'info',
+					words: `${plan.title} (${plan.operation})`,
+					command: null,
+					plan: plannedWork(plan),
+					summary: summarize(),
+				});
+				const outcome = await ('plan' in asked ? runRecovery(asked, kit) : runPlan(plan, kit));
+				note({
+					kind: 'outcome',
+					level: outcome === 'done' ? 'ok' : 'warning',
+					words: `${plan.operation} ended: ${outcome}`,
+					command: null,
+					plan: plannedWork(plan),
+					outcome,
+					summary: summarize(),
+				});
+				return outcome;
 			} catch (error) {
 				emit({type: 'ended', outcome: 'failed', words: (error as Error).message, at: clock()});
 				return 'failed';
 			} finally {
+				await letGo();
 				running = null;
 				publishSoon();
 			}
+		},
+		async breakLock() {
+			await keep({
+				kind: 'intent',
+				level: 'warning',
+				words: 'break the action lock of this host',
+				command: breakScript(),
+			});
+			const lock = await breakLock(host);
+			const words = typeof lock === 'string' ? lock : 'the action lock is broken';
+			note({kind: 'outcome', level: 'warning', words, command: null});
+			await poller.look(['acting']);
+			publish();
+			return words;
 		},
 		abort: () => running?.abort(),
 		note,
@@ -236,6 +306,15 @@ export function createEngine(options: EngineOptions): Engine {
 		},
 	};
 }
+
+const plannedWork = ({operation, title, targets, excluded, inverse}: Plan): PlannedWork => ({
+	operation,
+	title,
+	targets: targets.map(({says}) => says),
+	on: targets.filter(({kind}) => kind === 'unit' || kind === 'path').map(({identity}) => identity),
+	excluded: excluded.map(({says}) => says),
+	inverse,
+});
 
 const started = (plan: Plan, at: number): OperationState => ({
 	phase: 'running',

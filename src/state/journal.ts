@@ -1,5 +1,5 @@
 import {constants} from 'node:fs';
-import {type FileHandle, mkdir, open} from 'node:fs/promises';
+import {type FileHandle, mkdir, open, readdir, readFile} from 'node:fs/promises';
 import {join} from 'node:path';
 import {redact} from '../ops/redact.ts';
 import type {JournalEntry} from './state.ts';
@@ -39,13 +39,9 @@ export async function openJournal(
 			handle = await open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT, 0o600);
 			day = today;
 		}
-		const line = JSON.stringify({
-			...entry,
-			operator,
-			at: new Date(entry.at).toISOString(),
-			words: redact(entry.words),
-			command: entry.command === null ? null : redact(entry.command),
-		});
+		const line = JSON.stringify({...entry, operator, at: new Date(entry.at).toISOString()}, (_, value) =>
+			typeof value === 'string' ? redact(value) : value,
+		);
 		await handle.appendFile(`${line}\n`);
 		if (durable) await handle.sync();
 	}
@@ -95,7 +91,41 @@ export const noJournal: Journal = {
 	close: async () => {},
 };
 
+/** What was written: an entry with who wrote it. */
+export type WrittenEntry = JournalEntry & {readonly operator: string};
+
+/** Days of a host that have a journal, oldest first. No directory is no day. */
+export async function journalDays(directory: string, host: string): Promise<readonly string[]> {
+	const names = await readdir(directory).catch(() => []);
+	const prefix = `${fileName(host)}-`;
+	return names
+		.flatMap(name =>
+			name.startsWith(prefix) ? (/^(\d{4}-\d{2}-\d{2})\.ndjson$/.exec(name.slice(prefix.length))?.[1] ?? []) : [],
+		)
+		.sort();
+}
+
+/** Entries of one day, oldest first. A line that is torn or foreign is passed over. */
+export async function readJournal(directory: string, host: string, day: string): Promise<readonly WrittenEntry[]> {
+	const text = await readFile(join(directory, `${fileName(host)}-${day}.ndjson`), 'utf8');
+	return text.split('\n').flatMap(parseLine);
+}
+
+function parseLine(line: string): readonly WrittenEntry[] {
+	if (line === '') return [];
+	try {
+		const value: unknown = JSON.parse(line);
+		if (typeof value !== 'object' || value === null || !('at' in value) || !('words' in value)) return [];
+		const at = Date.parse(String(value.at));
+		return Number.isNaN(at) ? [] : [{...(value as WrittenEntry), at}];
+	} catch {
+		return [];
+	}
+}
+
+const fileName = (host: string) => host.replace(/[^A-Za-z0-9_.-]/g, '_');
+
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 const pathOf = (directory: string, host: string, at: number) =>
-	join(directory, `${host.replace(/[^A-Za-z0-9_.-]/g, '_')}-${dayOf(at)}.ndjson`);
+	join(directory, `${fileName(host)}-${dayOf(at)}.ndjson`);

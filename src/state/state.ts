@@ -2,6 +2,7 @@ import type {Facts} from '../ops/facts.ts';
 import type {OperationId, Plan, RunOutcome, StepState} from '../ops/operations/operation.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
 import type {Target} from '../ops/target.ts';
+import type {Summary} from './summary.ts';
 
 /** The only memory of the console. Plain data; changed by pure updates in the slices, in one place (store.ts). */
 export type ConsoleState = {
@@ -28,6 +29,8 @@ export type Session = {
 	readonly dryRun: boolean;
 	readonly startedAt: number;
 	readonly operator: string;
+	/** Of this run of the console: its action lock is told from others by it. */
+	readonly token: string;
 	/** This process, where it runs on the watched host itself; null on any other. */
 	readonly ownPid: number | null;
 	/** Epoch ms of the last key: after 30 min without one the console disarms itself. */
@@ -73,6 +76,21 @@ export type JournalEntry = {
 	readonly words: string;
 	/** The literal command beneath the words, redacted. */
 	readonly command: string | null;
+	/** With the intent that opens an operation: what was confirmed. With its last outcome: only which operation. */
+	readonly plan?: PlannedWork;
+	readonly outcome?: RunOutcome;
+	/** The host as it was then, for the report. */
+	readonly summary?: Summary;
+};
+
+export type PlannedWork = {
+	readonly operation: OperationId;
+	readonly title: string;
+	readonly targets: readonly string[];
+	/** Identities of the targets. */
+	readonly on: readonly string[];
+	readonly excluded: readonly string[];
+	readonly inverse: string | null;
 };
 
 export type OperationState =

@@ -1,8 +1,8 @@
-import {mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs';
+import {appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterEach, expect, test} from 'vitest';
-import {openJournal} from '../../src/state/journal.ts';
+import {journalDays, openJournal, readJournal} from '../../src/state/journal.ts';
 
 const folders: string[] = [];
 afterEach(() => {
@@ -38,4 +38,20 @@ test('what cannot be written down is an error, so that nothing is done', async (
 		/ENOENT/,
 	);
 	expect(journal.state).toBe('failing');
+});
+
+test('what was written is read again by day, torn lines left out', async () => {
+	const directory = folder();
+	const journal = await openJournal(directory, 'ct129', 'ops1', () => DAY);
+	const entry = {at: DAY, kind: 'intent' as const, level: 'info' as const, words: 'start --api-key abc', command: null};
+	await journal.write(entry);
+	journal.note({...entry, at: DAY + 2_000, words: 'next day'});
+	await journal.close();
+	appendFileSync(join(directory, 'ct129-2026-03-02.ndjson'), '[1]\n{"at":"never","words":""}\n{"at":"2026-03-0');
+	writeFileSync(join(directory, 'ct129-b-2026-03-02.ndjson'), '');
+	expect(await journalDays(directory, 'ct129')).toEqual(['2026-03-02', '2026-03-03']);
+	expect(await readJournal(directory, 'ct129', '2026-03-02')).toEqual([
+		{...entry, words: 'start --api-key ***', operator: 'ops1'},
+	]);
+	expect(await journalDays(join(directory, 'none'), 'ct129')).toEqual([]);
 });

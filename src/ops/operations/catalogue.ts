@@ -9,6 +9,7 @@ import {runExtractor} from './run-extractor.ts';
 import {type SignalInput, signalProcess} from './signal.ts';
 import {stopExtractor, stopServer} from './stop-run.ts';
 import {stopService} from './stop-service.ts';
+import {undo} from './undo.ts';
 
 /** What is known of an operation before it is planned: for menus, help and `relight run`. */
 export type OperationEntry = {
@@ -41,6 +42,13 @@ export const OPERATIONS: readonly OperationEntry[] = [
 		plan(situation) {
 			const recovery = planRecovery(RECOVER, situation);
 			return 'refused' in recovery ? recovery : recovery.plan;
+		},
+	},
+	{
+		...meta(undo),
+		plan(situation) {
+			const work = undo.defaultInput(situation);
+			return isRefusal(work) ? work : undo.plan(work, situation);
 		},
 	},
 	{

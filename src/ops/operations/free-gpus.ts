@@ -1,5 +1,6 @@
 import {fresh} from '../facts.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
+import type {Process} from '../probes/processes.ts';
 import {runState} from '../probes/service-verdicts.ts';
 import {claimsOf} from './claims.ts';
 import {type Operation, type PlanTarget, refuse, type Situation, type Verdict} from './operation.ts';
@@ -92,14 +93,23 @@ function ended(targets: Ends, {facts}: Situation): Verdict {
 	if (!table) return {state: 'pending', words: 'waiting for a good look at the processes'};
 	const left = table.processes.filter(
 		process =>
-			process.state !== 'Z' && targets.some(each => each.pid === process.pid && each.startTicks === process.startTicks),
+			!isGone(process) && targets.some(each => each.pid === process.pid && each.startTicks === process.startTicks),
 	);
 	if (left.length === 0) return {state: 'met', words: 'all ended'};
 	const stuck = left.filter(process => process.state === 'D' && process.killPending);
 	if (stuck.length > 0)
 		return {state: 'pending', words: `pid ${stuck.map(each => each.pid).join(', ')} cannot die until its I/O returns`};
+	const headless = left.filter(process => process.state === 'Z');
+	if (headless.length > 0)
+		return {
+			state: 'pending',
+			words: `pid ${headless.map(each => each.pid).join(', ')}: the first thread ended, others live on and hold the card`,
+		};
 	return {state: 'pending', words: `${left.length} still there`};
 }
+
+/** A zombie holds nothing, unless only its first thread has ended. */
+const isGone = ({state, threads}: Pick<Process, 'state' | 'threads'>): boolean => state === 'Z' && threads <= 1;
 
 function freed(targets: Ends, situation: Situation): Verdict {
 	const gone = ended(targets, situation);

@@ -1,6 +1,7 @@
 import type {Facts} from '../facts.ts';
 import type {ProbeId} from '../probes/probe.ts';
 import type {Target} from '../target.ts';
+import type {DoneWork} from './undo.ts';
 
 /**
  * An *operation* is wished for by a key or a command. `plan` is pure: facts → steps, or a refusal in words. The plan is
@@ -27,6 +28,7 @@ export type OperationId =
 	| 'stop-server'
 	| 'stop-extractor'
 	| 'signal'
+	| 'undo'
 	| 'recover';
 
 /** 1 reversible, 2 destructive with a named target, 3 wide. */
@@ -38,6 +40,8 @@ export type Situation = {
 	readonly nowMs: number;
 	/** This console, where it runs on the watched host itself: it and its ancestors are never ended. */
 	readonly ownPid?: number | null;
+	/** What was done here and ended well, oldest first, as far as the journal was read. */
+	readonly done?: readonly DoneWork[];
 };
 
 export type Refusal = {readonly refused: string};

@@ -3,6 +3,7 @@ import {fresh} from '../facts.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Service} from '../probes/services.ts';
+import {type BootBlock, bootBlocks} from './boot-block.ts';
 import {endablePids} from './claims.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';
 
@@ -28,14 +29,24 @@ export const stopService: Operation<{unit: string}> = {
 		return first ? {unit: first.unit} : refuse('no unwanted service runs or comes back at boot');
 	},
 
-	plan({unit}, {facts}) {
+	plan({unit}, {facts, target}) {
 		const services = fresh(facts.services);
 		const service = services?.units.find(each => each.unit === unit);
 		if (!service) return refuse(`${unit} has not been seen on this host, or the last look failed`);
 		if (!needsStopping(service)) return refuse(`${unit} is stopped and does not come back at boot`);
-		const boot = bootVerdict(service);
 		const running = runState(service) !== 'stopped';
 		const cards = cardsHeldBy(service.pids, facts);
+		const blocks = bootBlocks(service, target.routes[0]?.environment.etc ?? '/etc');
+		const hold = blocks.map(({id, says, script}) => ({kind: 'run' as const, id, says, script, limitMs: 30_000}));
+		const stop = {
+			kind: 'run' as const,
+			id: 'stop',
+			says: `stop ${unit} (without waiting, so that a lost link changes nothing)`,
+			script: show(['systemctl', 'stop', '--no-block', '--', unit]),
+			limitMs: 20_000,
+		};
+		// What something else starts again has to be held before it is stopped.
+		const stirred = service.triggeredBy.length > 0 || service.requiredBy.length > 0;
 		return {
 			operation: 'stop-service',
 			title: `stop ${unit} and keep it from coming back at boot`,
@@ -59,45 +70,49 @@ export const stopService: Operation<{unit: string}> = {
 			],
 			excluded: [],
 			steps: [
-				...(running
-					? [
-							{
-								kind: 'run' as const,
-								id: 'stop',
-								says: `stop ${unit} (without waiting, so that a lost link changes nothing)`,
-								script: show(['systemctl', 'stop', '--no-block', '--', unit]),
-								limitMs: 20_000,
-							},
-						]
-					: []),
-				...(boot.comesBack === 'yes'
-					? [
-							{
-								kind: 'run' as const,
-								id: 'disable',
-								says: `take ${unit} out of the boot`,
-								script: show(['systemctl', 'disable', '--', unit]),
-								limitMs: 30_000,
-							},
-						]
-					: []),
+				...(stirred ? hold : []),
+				...(running ? [stop] : []),
+				...(stirred ? [] : hold),
 				{
 					kind: 'wait',
 					id: 'gone',
 					says: 'until it is inactive, its processes are gone, its GPU memory is free and nothing wants it at boot',
 					looks: ['services', 'holders', 'gpus', 'processes'],
 					limitMs: (service.stopLimitMs ?? 300_000) + GRACE_MS,
-					until: situation => stopped(unit, service.pids, cards, situation),
+					until: (situation, since) => stopped(unit, service.pids, cards, situation, since),
 				},
 			],
-			warnings: boot.comesBack === 'yes' ? boot.because.map(why => `comes back at boot: ${why}`) : [],
-			inverse: show(['systemctl', 'enable', '--now', '--', unit]),
+			warnings: warnings(service),
+			inverse: inverse(unit, blocks, running),
 		};
 	},
 };
 
 const needsStopping = (service: Service): boolean =>
 	runState(service) !== 'stopped' || bootVerdict(service).comesBack === 'yes';
+
+function warnings(service: Service): string[] {
+	const boot = bootVerdict(service);
+	return [
+		...(boot.comesBack === 'yes' ? boot.because.map(why => `comes back at boot: ${why}`) : []),
+		...(boot.comesBack === 'unknown' ? [`whether it comes back at boot is unknown: ${boot.because}`] : []),
+		...(service.preset === 'enabled' ? ['its preset is enabled: a package upgrade may enable it again'] : []),
+		...(service.needsReload ? ['its unit file changed since it was loaded: what runs is the old definition'] : []),
+		...(service.loadState === 'not-found' ? ['its unit file is gone: once stopped it cannot be started again'] : []),
+		...(service.stopLimitMs === null ? ['it has no stop limit of its own: the wait here ends after 5 min 45 s'] : []),
+	];
+}
+
+/** The way back, the last thing undone first. */
+function inverse(unit: string, blocks: readonly BootBlock[], running: boolean): string | null {
+	if (running && blocks.length === 1 && blocks[0]?.id === 'disable')
+		return show(['systemctl', 'enable', '--now', '--', unit]);
+	const back = [
+		...blocks.toReversed().map(block => block.inverse),
+		...(running ? [show(['systemctl', 'start', '--', unit])] : []),
+	];
+	return back.length > 0 ? back.join('; ') : null;
+}
 
 /** The last word of the name, without the kind of unit: `vllm-kimi-k25-int4.service` → `int4`. */
 function confirmWord(unit: string): string {
@@ -110,7 +125,13 @@ function confirmWord(unit: string): string {
 	);
 }
 
-function stopped(unit: string, pids: readonly number[], cards: ReadonlySet<string>, {facts}: Situation): Verdict {
+function stopped(
+	unit: string,
+	pids: readonly number[],
+	cards: ReadonlySet<string>,
+	{facts, nowMs}: Situation,
+	since: number,
+): Verdict {
 	const service = fresh(facts.services)?.units.find(each => each.unit === unit);
 	const holders = fresh(facts.holders);
 	if (!service || !holders) return {state: 'pending', words: 'waiting for a good look at services and GPU holders'};
@@ -120,7 +141,8 @@ function stopped(unit: string, pids: readonly number[], cards: ReadonlySet<strin
 			state: 'failed',
 			words: `${unit} is ${service.activeState}, with processes that outlive SIGKILL: pid ${service.pids.join(', ')} cannot end until its I/O returns`,
 		};
-	if (state !== 'stopped' && state !== 'stopped by force') return {state: 'pending', words: `${unit} is ${state}`};
+	if (state !== 'stopped' && state !== 'stopped by force')
+		return {state: 'pending', words: `${unit} is ${state}${countdown(service, nowMs - since)}`};
 	if (service.pids.length > 0)
 		return {state: 'pending', words: `pid ${service.pids.join(', ')} still in its control group`};
 	const left = holders.holders.filter(holder => pids.includes(holder.pid));
@@ -134,6 +156,12 @@ function stopped(unit: string, pids: readonly number[], cards: ReadonlySet<strin
 	if (boot.comesBack === 'unknown')
 		return {state: 'failed', words: `stopped; whether it comes back at boot is unknown: ${boot.because}`};
 	return {state: 'met', words: `${unit} is ${state}, not wanted at boot, its GPU memory free`};
+}
+
+/** systemd ends by force what does not end by itself: when, as far as it can be told from here. */
+function countdown({activeState, stopLimitMs}: Service, waitedMs: number): string {
+	if (activeState !== 'deactivating' || stopLimitMs === null) return '';
+	return `, ended by force in ${Math.max(0, Math.round((stopLimitMs - waitedMs) / 1_000))} s at the latest`;
 }
 
 function cardsHeldBy(pids: readonly number[], facts: Situation['facts']): ReadonlySet<string> {

@@ -1,4 +1,6 @@
 import type {FactValues} from '../facts.ts';
+import {acting} from './acting.ts';
+import {autostart} from './autostart.ts';
 import {commandLines} from './command-lines.ts';
 import {extraction} from './extraction.ts';
 import {files} from './files.ts';
@@ -21,6 +23,8 @@ export const PROBES: {readonly [K in ProbeId]: Probe<FactValues[K]>} = {
 	'command-lines': commandLines,
 	mounts,
 	services,
+	autostart,
+	acting,
 	'kernel-log': kernelLog,
 	server,
 	extraction,

@@ -146,7 +146,7 @@ export const extraction: Probe<ExtractionFacts> = {
 			`${mark('groups')}; echo $r; pr "$g"; k=; [ $r -lt 124 ] && cd "$o" 2>/dev/null && k=1; ${mark('files')}`,
 			`[ "$k" ] && { set -- ${named.join(' ')} $(${changed}); for d; do echo $d; done; [ $# = 0 ] || z find "$@" -mindepth 1 -maxdepth 1 -type f -printf '%h/%f %s %T@\\n'; }`,
 			...checkScript(checks, names.flat),
-			`${mark('quarantine')}; case $k$g in 1*' n\n'*) z find quarantine .quarantine -type f \\( -name '${names.glob}' -o -name '*.bad' \\) -printf x; echo ;; esac`,
+			`${mark('quarantine')}; case $k$g in 1*' n\n'*) z find quarantine .quarantine -type f ! -name '*.json' -printf x; echo ;; esac`,
 			`${mark('dumps')}; ${target.dump === null ? ':' : `z find ${quote(target.dump.dir)} -mindepth 1 -maxdepth 2 -path '*/req_*' -printf '%y %s %T@ %P\\n'; echo $?`}`,
 			...runScript(config),
 		].join('\n');

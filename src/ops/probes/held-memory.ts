@@ -16,6 +16,23 @@ export function isFree(gpu: Gpu, {holders, driverList}: HolderFacts): boolean {
 	return memoryIsBack(gpu);
 }
 
+/** Holders charged to this card by the driver, or with its device node open. Most memory first. */
+export function holdersOf(gpu: Gpu, facts: HolderFacts | null): readonly Holder[] {
+	const node = `nvidia${gpu.index}`;
+	return (facts?.holders ?? [])
+		.filter(
+			holder =>
+				holder.memory.some(({gpuUuid}) => gpuUuid === gpu.uuid) ||
+				(holder.memory.length === 0 && holder.devices.includes(node)),
+		)
+		.toSorted((a, b) => (usedOn(b, gpu.uuid) ?? 0) - (usedOn(a, gpu.uuid) ?? 0));
+}
+
+export function usedOn(holder: Holder, gpuUuid: string): number | null {
+	const entry = holder.memory.find(memory => memory.gpuUuid === gpuUuid);
+	return entry?.usedBytes.known ? entry.usedBytes.value : null;
+}
+
 /** Memory known to be below the idle floor; where it is shared with the system the holders alone tell. */
 export function memoryIsBack(gpu: Gpu): boolean {
 	if (gpu.sharedMemory) return true;

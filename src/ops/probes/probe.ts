@@ -28,6 +28,8 @@ export type ProbeId =
 	| 'command-lines'
 	| 'mounts'
 	| 'services'
+	| 'autostart'
+	| 'acting'
 	| 'kernel-log'
 	| 'server'
 	| 'extraction'

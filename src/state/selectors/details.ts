@@ -8,7 +8,7 @@ import {factsOnScreen} from './on-screen.ts';
 import {selectOperations} from './operations.ts';
 import {processesByKey} from './owners.ts';
 import {selectProcesses} from './processes.ts';
-import {note, type Part, type WhyLine, whyOfCard, whyOfDumps, whyOfProcess} from './why.ts';
+import {note, type WhyLine, whyOfCard, whyOfDumps, whyOfProcess} from './why.ts';
 
 /** All that is known of the selected row of a pane, and why it is so. */
 export function detailsOf(state: ConsoleState, pane: PaneId): readonly WhyLine[] {
@@ -63,7 +63,6 @@ function processDetails(state: ConsoleState): readonly WhyLine[] {
 	if (!row) return [note('no process is selected')];
 	const facts = factsOnScreen(state);
 	const process = processesByKey(facts.processes?.last?.value ?? null).get(row.key);
-	const holds: Part[] = row.gpuBytes === null ? [] : [{bytes: row.gpuBytes}, ` on GPU ${row.cards}`];
 	if (!process)
 		return [
 			note(`pid ${row.pid}: ${row.command}`),
@@ -71,7 +70,7 @@ function processDetails(state: ConsoleState): readonly WhyLine[] {
 		];
 	const still = row.stuckMs === null ? [] : [note('in this wait for ', {ms: row.stuckMs})];
 	return [
-		...whyOfProcess(process, facts, holds),
+		...whyOfProcess(process, facts, row.gpuBytes ?? undefined),
 		...still,
 		note('resident ', {bytes: process.residentBytes}, `, ${process.threads} threads`),
 	];

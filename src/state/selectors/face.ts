@@ -20,6 +20,8 @@ const INTERVAL_MS: Record<ProbeId, number> = {
 	'command-lines': 30_000,
 	mounts: 6_000,
 	services: 6_000,
+	autostart: 60_000,
+	acting: 10_000,
 	'kernel-log': 10_000,
 	server: 4_000,
 	extraction: 6_000,

@@ -1,5 +1,6 @@
 import type {Reading} from '../../ops/facts.ts';
 import type {Gpu, GpuFacts, LostGpu} from '../../ops/probes/gpus.ts';
+import {holdersOf} from '../../ops/probes/held-memory.ts';
 import type {HolderFacts} from '../../ops/probes/holders.ts';
 import type {KernelFinding, KernelLogFacts} from '../../ops/probes/kernel-log.ts';
 import type {Known} from '../../ops/probes/probe.ts';
@@ -8,7 +9,7 @@ import type {ConsoleState, History} from '../state.ts';
 import {derive} from './derive.ts';
 import {type Face, face, type Level} from './face.ts';
 import {factsOnScreen, historyOnScreen, nowOnScreen} from './on-screen.ts';
-import {holdersOf, holderWords, processesByKey} from './owners.ts';
+import {holderWords, processesByKey} from './owners.ts';
 
 export type GpuState = 'free' | 'busy' | 'held' | 'held idle' | 'lost' | 'needs reset' | 'unknown';
 

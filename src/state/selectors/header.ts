@@ -1,4 +1,5 @@
 import type {Facts} from '../../ops/facts.ts';
+import {othersLock} from '../others-lock.ts';
 import type {Alert, ConsoleState, RouteStatus, Session} from '../state.ts';
 import {derive} from './derive.ts';
 
@@ -13,6 +14,8 @@ export type HeaderModel = {
 		readonly passedOver: {readonly label: string; readonly reason: string; readonly agoMs: number} | null;
 	};
 	readonly readOnly: boolean;
+	/** Who else acts here, so that this console must not. */
+	readonly acting: string | null;
 	readonly dryRun: boolean;
 	readonly frozenMs: number | null;
 	readonly recording: Session['recording'];
@@ -39,6 +42,7 @@ export const selectHeader: (state: ConsoleState) => HeaderModel = derive(
 		drill: session.mode === 'drill',
 		route: routeOf(route, nowMs),
 		readOnly: session.readOnly,
+		acting: actingElsewhere(othersLock({facts, session})),
 		dryRun: session.dryRun,
 		frozenMs: frozenAt === null ? null : Math.max(0, nowMs - frozenAt),
 		recording: session.recording,
@@ -49,6 +53,11 @@ export const selectHeader: (state: ConsoleState) => HeaderModel = derive(
 		configTrouble: session.configTrouble,
 	}),
 );
+
+function actingElsewhere(held: ReturnType<typeof othersLock>): string | null {
+	if (!held) return null;
+	return held.actor ? `${held.actor.operator}@${held.actor.from}: ${held.actor.operation}` : 'somebody';
+}
 
 function routeOf(route: RouteStatus, nowMs: number): HeaderModel['route'] {
 	const first = route.passedOver[0] ?? null;

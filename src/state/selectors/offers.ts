@@ -1,5 +1,6 @@
 import {OPERATIONS} from '../../ops/operations/catalogue.ts';
 import {isRefusal, type OperationId, type Plan, type Tier} from '../../ops/operations/operation.ts';
+import {doneWork} from '../done-work.ts';
 import type {ConsoleState} from '../state.ts';
 import {derive} from './derive.ts';
 
@@ -14,7 +15,7 @@ export type Offer = {
 	readonly refused: string | null;
 };
 
-/** In the order of the menu's digits. `signal` has a picker of its own. */
+/** In the order of the menu's keys. `signal` has a picker of its own. */
 export const OFFERED: readonly OperationId[] = [
 	'stop-service',
 	'free-gpus',
@@ -25,6 +26,7 @@ export const OFFERED: readonly OperationId[] = [
 	'clear-dumps',
 	'stop-extractor',
 	'stop-server',
+	'undo',
 ];
 
 export const selectOffers: (state: ConsoleState) => readonly Offer[] = derive(
@@ -34,13 +36,14 @@ export const selectOffers: (state: ConsoleState) => readonly Offer[] = derive(
 		state => state.nowMs,
 		state => state.session,
 		state => state.operation.phase,
+		state => state.journal,
 	],
-	(target, facts, nowMs, {readOnly, ownPid}, phase) =>
+	(target, facts, nowMs, {readOnly, ownPid}, phase, journal) =>
 		OFFERED.flatMap(id => {
 			const entry = OPERATIONS.find(operation => operation.id === id);
 			if (!entry) return [];
 			const {title, tier} = entry;
-			const made = entry.plan({target, facts, nowMs, ownPid}, null);
+			const made = entry.plan({target, facts, nowMs, ownPid, done: doneWork(journal)}, null);
 			const plan = isRefusal(made) ? null : made;
 			const why = readOnly
 				? 'read-only: W to leave'

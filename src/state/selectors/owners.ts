@@ -1,5 +1,4 @@
-import type {Gpu} from '../../ops/probes/gpus.ts';
-import type {Holder, HolderFacts} from '../../ops/probes/holders.ts';
+import type {Holder} from '../../ops/probes/holders.ts';
 import {describeOwner} from '../../ops/probes/owner.ts';
 import {identityKey} from '../../ops/probes/probe.ts';
 import type {Owner, Process, ProcessFacts} from '../../ops/probes/processes.ts';
@@ -12,23 +11,6 @@ export const processKey = (holder: Holder): string => `${holder.pid}@${holder.st
 
 export function processesByKey(facts: ProcessFacts | null): ReadonlyMap<string, Process> {
 	return new Map((facts?.processes ?? []).map(process => [identityKey(process), process]));
-}
-
-/** Holders charged to this card by the driver, or with its device node open. Most memory first. */
-export function holdersOf(gpu: Gpu, facts: HolderFacts | null): readonly Holder[] {
-	const node = `nvidia${gpu.index}`;
-	return (facts?.holders ?? [])
-		.filter(
-			holder =>
-				holder.memory.some(({gpuUuid}) => gpuUuid === gpu.uuid) ||
-				(holder.memory.length === 0 && holder.devices.includes(node)),
-		)
-		.toSorted((a, b) => (usedOn(b, gpu.uuid) ?? 0) - (usedOn(a, gpu.uuid) ?? 0));
-}
-
-export function usedOn(holder: Holder, gpuUuid: string): number | null {
-	const entry = holder.memory.find(memory => memory.gpuUuid === gpuUuid);
-	return entry?.usedBytes.known ? entry.usedBytes.value : null;
 }
 
 /** `vllm.service`, `python3 pid 9120`, `pid 812 not visible here`: the words for who holds a card. */

@@ -1,5 +1,7 @@
+import {isStale, lockWords} from '../../ops/act-lock.ts';
 import type {Action} from '../../state/actions.ts';
 import {READING_MS, TYPE_AHEAD_MS} from '../../state/confirm.ts';
+import {othersLock} from '../../state/others-lock.ts';
 import {selectAlerts} from '../../state/selectors/header.ts';
 import {OFFERED, selectOffers} from '../../state/selectors/offers.ts';
 import type {ConsoleState, Overlay} from '../../state/state.ts';
@@ -30,6 +32,7 @@ export const layerBindings: readonly Binding[] = [
 		means: state => offered(state, OFFERED.indexOf(operation)),
 	})),
 	{scope: 'menu', keys: ['0'], says: 'abort the running operation at its next safe point', group: 'Act', acts: true, hint: {rank: 4, label: 'abort'}, means: abort},
+	{scope: 'menu', keys: ['B'], says: 'break the action lock of an operator who is gone', group: 'Act', acts: true, means: breakable},
 	{scope: 'menu', keys: ['enter'], says: 'plan the selected operation', group: 'Act', acts: true, hint: {rank: 2, label: 'plan it'}, means: state => offered(state, topOf(state, 'operations')?.index ?? 0)},
 	{scope: 'menu', keys: ['o'], says: 'close', group: 'Dialogs', means: () => ({type: 'back'})},
 	{scope: 'menu', keys: ['!'], says: 'dry run on or off', group: 'Act', hint: {rank: 5, label: 'dry run'}, means: () => ({type: 'toggle-dry-run'})},
@@ -83,6 +86,12 @@ function offered(state: ConsoleState, index: number): Meaning {
 	const offer = selectOffers(state).find(one => one.operation === operation);
 	if (!operation || !offer) return refused('there is no such operation here');
 	return offer.refused === null ? {type: 'request-operation', operation} : refused(offer.refused);
+}
+
+function breakable(state: ConsoleState): Meaning {
+	const held = othersLock(state);
+	if (!held) return refused('nobody else acts on this host');
+	return isStale(held) ? {type: 'break-lock'} : refused(lockWords(held));
 }
 
 function abort({operation}: ConsoleState): Meaning {

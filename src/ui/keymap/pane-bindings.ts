@@ -1,5 +1,5 @@
+import {holdersOf} from '../../ops/probes/held-memory.ts';
 import {selectAlerts} from '../../state/selectors/header.ts';
-import {holdersOf} from '../../state/selectors/owners.ts';
 import {selectedKey} from '../../state/selectors/row-keys.ts';
 import type {ConsoleState} from '../../state/state.ts';
 import {PANES} from '../../state/state.ts';

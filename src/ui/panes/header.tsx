@@ -23,6 +23,7 @@ export function headerRow(model: HeaderModel, alerts: AlertsModel, width: number
 		{keep: 1, row: [span(` ${model.host} `, 'title')]},
 		...(model.drill ? [{keep: 1, row: [span(' DRILL ', 'inverse')]}] : []),
 		{keep: 1, row: [model.readOnly ? span(' RO', 'good') : span(' RW', 'warn')]},
+		...(model.acting === null ? [] : [{keep: 2, row: [span(`  ACTS ${clean(model.acting)}`, 'warn')]}]),
 		...(model.dryRun ? [{keep: 1, row: [span('  DRY-RUN', 'warn')]}] : []),
 		...(model.frozenMs === null
 			? []

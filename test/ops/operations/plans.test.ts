@@ -350,3 +350,23 @@ test('a recovery shows every command that it can know now, and says what it cann
 		'no unwanted service runs or comes back at boot: services: not seen yet, or the last look failed',
 	);
 });
+
+test('free-gpus counts a zombie with live threads as one that still holds its card', () => {
+	const headless = process(4001, {name: 'python3', state: 'Z', threads: 9, owner: {kind: 'none'}, parentPid: 1});
+	const memory = [{gpuUuid: 'GPU-0', usedBytes: known(1e9)}];
+	const holder = {pid: 4001, startTicks: headless.startTicks, memory, devices: [], driverName: 'x'};
+	const situation = here({
+		processes: {...sampleFacts.processes, processes: [headless]},
+		holders: {...sampleFacts.holders, holders: [holder]},
+		services: {manager: 'systemd', units: []},
+	});
+	const grace = planned('free-gpus', situation).steps.find(step => step.id === 'grace');
+	if (grace?.kind !== 'wait') throw new Error('no grace');
+	expect(grace.until(situation, NOW)).toEqual({
+		state: 'pending',
+		words: 'pid 4001: the first thread ended, others live on and hold the card',
+	});
+	const ended = {...headless, threads: 1};
+	const after = here({processes: {...sampleFacts.processes, processes: [ended]}});
+	expect(grace.until(after, NOW).state).toBe('met');
+});

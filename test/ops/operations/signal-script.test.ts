@@ -1,5 +1,5 @@
 import {type ChildProcess, execFile, spawn} from 'node:child_process';
-import {copyFileSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
+import {copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterEach, expect, test} from 'vitest';
@@ -61,4 +61,25 @@ test('after a boot nothing is sent at all', async () => {
 	const {code, out} = await run(signalScript('KILL', '00000000-0000-0000-0000-000000000000', [one]));
 	expect({code, out}).toEqual({code: 4, out: `other boot: ${BOOT}\n`});
 	expect(one.child.signalCode).toBeNull();
+});
+
+test('a zombie holds nothing, unless only its first thread has ended', async () => {
+	const root = mkdtempSync(join(tmpdir(), 'relight-proc-'));
+	const one = sleeper();
+	const stat = readFileSync(`/proc/${one.pid}/stat`, 'utf8');
+	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+	fields[0] = 'Z';
+	mkdirSync(join(root, 'sys/kernel/random'), {recursive: true});
+	writeFileSync(join(root, 'sys/kernel/random/boot_id'), `${BOOT}\n`);
+	mkdirSync(join(root, String(one.pid)));
+	const seen = async (threads: number) => {
+		fields[17] = String(threads);
+		writeFileSync(join(root, `${one.pid}/stat`), `${one.pid} (sleep) ${fields.join(' ')}`);
+		return (await run(`PROC=${root}\n${signalScript('TERM', BOOT, [one])}`)).out;
+	};
+	expect(await seen(1)).toBe(`${one.pid} ended\n`);
+	expect(one.child.signalCode).toBeNull();
+	expect(await seen(9)).toBe(`${one.pid} sent\n`);
+	await until(() => one.child.signalCode === 'SIGTERM');
+	rmSync(root, {recursive: true});
 });

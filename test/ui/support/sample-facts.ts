@@ -202,6 +202,8 @@ export const sampleFacts: FactValues = {
 		],
 	},
 	services: {manager: 'systemd', units: [service()]},
+	autostart: {lines: [], containers: null},
+	acting: {held: null},
 	'kernel-log': {
 		source: 'dmesg',
 		cursor: null,

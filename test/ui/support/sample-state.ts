@@ -78,6 +78,8 @@ export function factsOf(values: Partial<FactValues>): Facts {
 		'command-lines': read('command-lines'),
 		mounts: read('mounts'),
 		services: read('services'),
+		autostart: read('autostart'),
+		acting: read('acting'),
 		'kernel-log': read('kernel-log'),
 		server: read('server'),
 		extraction: read('extraction'),
@@ -94,7 +96,7 @@ export function sampleState(
 	const {view, ...rest} = change;
 	const fresh = initialState(
 		sampleTarget,
-		{mode: 'live', operator: 'ops1', readOnly: false, ownPid: null},
+		{mode: 'live', operator: 'ops1', token: 'own-token', readOnly: false, ownPid: null},
 		NOW - 20 * MINUTE,
 	);
 	const looks = Array.from({length: 300}, (_, index) => index);
