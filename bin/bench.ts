@@ -1,9 +1,10 @@
+import {extract} from './bench/extract.ts';
 import {monitor} from './bench/monitor.ts';
 import {recover} from './bench/recover.ts';
 import {scan} from './bench/scan.ts';
 import {verify} from './bench/verify.ts';
 
-const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor, scan, verify, recover};
+const SUITES: Record<string, (argv: readonly string[]) => Promise<void>> = {monitor, scan, verify, extract, recover};
 
 const [name = 'monitor', ...argv] = process.argv.slice(2);
 const suite = SUITES[name];

@@ -6,6 +6,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
 
   relight [HOST]                       the console (this machine without a configuration)
   relight drill [SCENARIO]             the console on an embedded box in ruins; nothing real is touched
+    incident (if not said) · frozen-ssh (a route that stops answering) · hook (the patch is lost: states by relight_hs)
   relight status [HOST] [--json]       one look at everything
   relight run OPERATION [HOST]         one operation without the console: --dry-run shows, --yes does
   relight extract --config FILE        the resumable extractor (on the GPU box)

@@ -9,6 +9,7 @@ import {
 	type WriterFacts,
 } from '../../src/ops/drill/parts/hook-writer.ts';
 import {int64, type Sample} from '../../src/ops/extract/dataset.ts';
+import {DumpWatch} from '../../src/ops/extract/dump-watch.ts';
 import {systemFiles} from '../../src/ops/extract/file-port.ts';
 import {FinalNorm} from '../../src/ops/extract/final-norm.ts';
 import {type Extraction, LAYOUTS, type LayoutName} from '../../src/ops/extract/layouts.ts';
@@ -82,7 +83,11 @@ function writeSample({layout, sample, hiddenSize, states, out}: Extract<Task, {r
 async function adoptSample(task: Extract<Task, {readonly task: 'adopt'}>): Promise<string> {
 	const {layout, sample, hiddenSize, output, dumps, rid} = task;
 	const extraction = {output, layout, hiddenSize, groupSize: 2_000} as Extraction;
-	const source = stagedDumps({dir: dumps, limitMs: 0}, stagingOf(output), new FinalNorm(extraction, null));
+	const source = stagedDumps(
+		{dir: dumps, limitMs: 0, watch: new DumpWatch([])},
+		stagingOf(output),
+		new FinalNorm(extraction, null),
+	);
 	const ids = int64(sample.inputIds);
 	const dump = await source.expect({rid, rows: sample.inputIds.length, ids, hiddenSize})();
 	if (!('staged' in dump)) throw new Error('nothing is staged');

@@ -1,4 +1,5 @@
 import {statSync} from 'node:fs';
+import {basename} from 'node:path';
 import type {FSWatcher} from 'chokidar';
 
 export type WatchIo = {
@@ -7,16 +8,21 @@ export type WatchIo = {
 	/** First pause while nothing watches; each further one is longer, up to `mostMs`. */
 	readonly fastMs: number;
 	readonly mostMs: number;
+	/** After a watcher failed, none is tried for so long. */
+	readonly againMs: number;
 	readonly watch: (directory: string) => Promise<FSWatcher>;
 };
 
 /** What tells that a dump is whole, or that there will be none; the rest of it is written before. */
 const SIGN = /(^|\/)(meta\.json|error\.json|done)$|\.ready$/;
+/** What the hook has not finished. */
+const BUILDING = /\/\.req_[^/]*\.tmp(\/|$)/;
 
 export const systemWatch: WatchIo = {
 	slowMs: 250,
 	fastMs: 5,
 	mostMs: 200,
+	againMs: 10_000,
 	async watch(directory) {
 		const {watch} = await import('chokidar');
 		return watch(directory, {
@@ -24,13 +30,20 @@ export const systemWatch: WatchIo = {
 			ignoreInitial: true,
 			// A request's directory, and the parts below it.
 			depth: 2,
-			ignored: (path, stats) => stats?.isFile() === true && !SIGN.test(path),
+			ignored: (path, stats) => BUILDING.test(path) || (stats?.isFile() === true && !SIGN.test(path)),
 		});
 	},
 };
 
 /** One directory: `watcher` is null while nothing watches it. */
-type Watched = {readonly directory: string; watcher: FSWatcher | null; identity: string | null; busy: boolean};
+type Watched = {
+	readonly directory: string;
+	watcher: FSWatcher | null;
+	identity: string | null;
+	/** One is being set up. */
+	busy: boolean;
+	notBefore: number;
+};
 
 /**
  * Wakes those who wait for something in directories. Watching is a help only: it may fail, and the directories may vanish
@@ -45,7 +58,13 @@ export class DumpWatch {
 		directories: readonly string[],
 		private readonly io: WatchIo = systemWatch,
 	) {
-		this.watched = directories.map(directory => ({directory, watcher: null, identity: null, busy: false}));
+		this.watched = directories.map(directory => ({
+			directory,
+			watcher: null,
+			identity: null,
+			busy: false,
+			notBefore: 0,
+		}));
 	}
 
 	/** Pauses of somebody who waits: each ends with a change, or after a while. */
@@ -86,30 +105,42 @@ export class DumpWatch {
 		const identity = identityOf(each.directory);
 		if (each.watcher && identity === each.identity) return;
 		this.drop(each);
-		if (identity === null || each.busy || this.closed) return;
+		if (identity === null || each.busy || this.closed || Date.now() < each.notBefore) return;
 		each.busy = true;
 		try {
 			const watcher = await this.io.watch(each.directory);
-			watcher.on('ready', () => {
-				if (this.closed) return void watcher.close();
-				each.watcher = watcher;
-				each.identity = identity;
-				each.busy = false;
-				// What came before it was ready was not told.
-				this.wakeAll();
-			});
-			watcher.on('all', (event, path) => {
-				if (event === 'unlinkDir' && path === each.directory) this.drop(each);
-				this.wakeAll();
-			});
-			watcher.on('error', () => {
-				void watcher.close();
+			watcher.once('ready', () => this.trust(each, watcher, identity));
+			watcher.on('all', () => this.wakeAll());
+			// That the directory itself went is told only here, under its own name; a new one may have the inode of the old.
+			watcher.on('raw', (event, name) => {
+				if (event !== 'rename' || name !== basename(each.directory) || each.watcher !== watcher) return;
 				this.drop(each);
 				this.wakeAll();
 			});
+			watcher.on('error', () => this.distrust(each, watcher));
 		} catch {
-			each.busy = false;
+			this.distrust(each, null);
 		}
+	}
+
+	private trust(each: Watched, watcher: FSWatcher, identity: string): void {
+		each.busy = false;
+		if (this.closed || Date.now() < each.notBefore) {
+			void watcher.close();
+			return;
+		}
+		each.watcher = watcher;
+		each.identity = identity;
+		// What came before it was ready was not told.
+		this.wakeAll();
+	}
+
+	private distrust(each: Watched, watcher: FSWatcher | null): void {
+		void watcher?.close();
+		each.watcher = null;
+		each.busy = false;
+		each.notBefore = Date.now() + this.io.againMs;
+		this.wakeAll();
 	}
 
 	private drop(each: Watched): void {

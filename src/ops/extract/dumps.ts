@@ -1,7 +1,8 @@
 import {mkdirSync, readdirSync, rmSync, statSync} from 'node:fs';
-import {setTimeout as sleep} from 'node:timers/promises';
+import {rm} from 'node:fs/promises';
 import {readBareTensor} from '../tensor/torch-reader.ts';
 import type {Sample} from './dataset.ts';
+import type {DumpWatch} from './dump-watch.ts';
 import type {Finish} from './staged-file.ts';
 import type {StateName, States} from './states.ts';
 
@@ -10,8 +11,8 @@ const COUNTED_STATES = ['aux_0', 'aux_1', 'aux_2', 'final'] as const satisfies r
 /** The mark that all is written. */
 const MARK = 'done';
 
-/** Where dumps appear, and how long after the answer one may take to be complete. */
-export type DumpPlace = {readonly dir: string; readonly limitMs: number};
+/** Where dumps appear, how long after the answer one may take to be complete, and what wakes who waits for it. */
+export type DumpPlace = {readonly dir: string; readonly limitMs: number; readonly watch: DumpWatch};
 
 type AnyDump = {
 	readonly paths: readonly string[];
@@ -53,6 +54,7 @@ export type DumpSource = {
 	/** Where finished files appear instead of states; null: nowhere. */
 	readonly staging: string | null;
 	expect(wanted: Wanted): () => Promise<Dump>;
+	close(): void;
 };
 
 /**
@@ -64,6 +66,7 @@ export const countedDumps = (place: DumpPlace): DumpSource => ({
 	named: false,
 	states: COUNTED_STATES.length,
 	staging: null,
+	close: () => place.watch.close(),
 	expect(wanted) {
 		// The patch makes its own directory below this one: that it vanished is no reason to stop.
 		mkdirSync(place.dir, {recursive: true});
@@ -83,11 +86,12 @@ function markedAt(path: string): number | null {
 }
 
 async function findCounted(
-	{dir, limitMs}: DumpPlace,
+	{dir, limitMs, watch}: DumpPlace,
 	before: ReadonlyMap<string, number | null>,
 	wanted: Wanted,
 ): Promise<Dump> {
 	const until = Date.now() + limitMs;
+	const pause = watch.pauses();
 	const strangers = new Map<string, string>();
 	const candidates = new Map<string, RawDump>();
 	for (;;) {
@@ -109,7 +113,7 @@ async function findCounted(
 			const open = unfinished > 0 ? `; ${unfinished} new but unfinished` : '';
 			throw new Error(`no dump with ${wanted.rows} rows appeared in ${dir}${seen ? ` (${seen})` : ''}${open}`);
 		}
-		await sleep(5);
+		await pause();
 	}
 }
 
@@ -152,4 +156,9 @@ export function bytesIn(directory: string): number {
 /** Only a dump that was read, is ours, and was stored or is good for nothing. */
 export function removeDump({paths}: AnyDump): void {
 	for (const path of paths) rmSync(path, {recursive: true, force: true});
+}
+
+/** The same in the background: to give back so much memory takes a while. */
+export async function removeDumpSoon({paths}: AnyDump): Promise<void> {
+	for (const path of paths) await rm(path, {recursive: true, force: true});
 }

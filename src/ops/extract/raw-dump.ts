@@ -1,7 +1,7 @@
 import {createHash} from 'node:crypto';
 import {existsSync, readFileSync} from 'node:fs';
-import {crc32} from '../tensor/crc.ts';
 import type {Wanted} from './dumps.ts';
+import {lookAt, readRows} from './look.ts';
 import type {StateName, States} from './states.ts';
 
 /** The five files of a part; the source is relight.dump/1 of relight_hs.py. */
@@ -31,9 +31,9 @@ export type RawDump = {readonly states: States; readonly layers: string | null};
 
 /**
  * A request's raw dump: part 0 in its directory, the k-th chunk of a chunked prefill below it in `part_k`, each whole from
- * its first appearance. A number: so many rows are there yet. Throws what makes it no dump of this request.
+ * its first appearance. Only the states of `names` are read. A number: so many rows are there yet. Throws what makes it no dump of this request.
  */
-export function readRaw(path: string, wanted: Wanted): RawDump | number {
+export function readRaw(path: string, wanted: Wanted, names: readonly StateName[] = RAW_STATES): RawDump | number {
 	const metas: Meta[] = [];
 	let rows = 0;
 	while (rows < wanted.rows) {
@@ -47,7 +47,7 @@ export function readRaw(path: string, wanted: Wanted): RawDump | number {
 	}
 	if (rows > wanted.rows || existsSync(`${partPath(path, metas.length)}/meta.json`))
 		throw new Error(`the dump has more rows than the ${wanted.rows} that belong`);
-	const states = RAW_STATES.map(name => [name, joined(metas.map((meta, part) => readPart(path, part, name, meta)))]);
+	const states = names.map(name => [name, joined(metas.map((meta, part) => readPart(path, part, name, meta)))]);
 	return {states: Object.fromEntries(states), layers: metas[0]?.layers?.join(' ') ?? null};
 }
 
@@ -82,12 +82,12 @@ export const idsHash = (ids: Buffer): string => createHash('sha256').update(ids)
 
 function readPart(path: string, part: number, name: StateName, {T = 0, H = 0, files}: Meta): Buffer {
 	const file = `${name}.bin`;
-	const data = readFileSync(`${partPath(path, part)}/${file}`);
+	const data = readRows(`${partPath(path, part)}/${file}`);
 	const told = files?.[file];
 	const wanted = T * H * 2;
 	if (data.length !== wanted || told?.bytes !== wanted)
 		throw new Error(`${file} has ${data.length} bytes, says ${told?.bytes}, and ${wanted} belong`);
-	if (told.crc32 === undefined || Number.parseInt(told.crc32, 16) !== crc32(data))
+	if (told.crc32 === undefined || Number.parseInt(told.crc32, 16) !== lookAt(data).crc)
 		throw new Error(`checksum of ${file} is wrong`);
 	return data;
 }

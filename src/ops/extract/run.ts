@@ -2,8 +2,8 @@ import {attempt, SampleFailed} from './attempts.ts';
 import {Client} from './client.ts';
 import {checkContinuity, continuityWords} from './continuity.ts';
 import type {Sample} from './dataset.ts';
-import {sourceOf} from './dump-source.ts';
-import {countedDumps, type DumpSource, removeDump} from './dumps.ts';
+import {type SourcePlace, sourceOf} from './dump-source.ts';
+import {type DumpSource, removeDump, removeDumpSoon} from './dumps.ts';
 import {type ExtractConfig, type ExtractIo, Stopped} from './extract-io.ts';
 import type {FinalNorm} from './final-norm.ts';
 import type {Journal} from './journal.ts';
@@ -37,10 +37,11 @@ export class Run {
 	private readonly halt = new AbortController();
 	private readonly abandon = new AbortController();
 	private readonly stop: AbortSignal;
+	private readonly place: SourcePlace;
 	private readonly storing = new Underway(MOST_STORED_AT_ONCE, () => this.halt.abort());
-	private dumps: DumpSource;
+	/** Known once the server was met. */
+	private dumps: DumpSource | null = null;
 	private manifest: Manifest;
-	private met = false;
 	private inARow = 0;
 
 	constructor(
@@ -75,11 +76,12 @@ export class Run {
 			{files: io.files, stop: this.stop, pollMs: io.pollMs, tell: why => report.room(why)},
 		);
 		this.keeper = new Keeper(this.norm.extraction, io.files, journal, this.room);
-		this.dumps = countedDumps({dir: dump.dir, limitMs: io.dumpLimitMs});
+		this.place = {dumps: dump.dir, limitMs: io.dumpLimitMs, output: extraction.output};
 	}
 
 	close(): void {
 		this.client.close();
+		this.dumps?.close();
 	}
 
 	/** Throws Stopped when it was told to stop, Refusal, or what ended it. */
@@ -87,7 +89,7 @@ export class Run {
 		const {fresh, failed} = this.ledger.toDo();
 		if (fresh.length + failed.length === 0) return;
 		if (!(await this.gate.pass())) throw new Stopped();
-		if (!this.dumps.named && this.config.extraction.concurrency > 1)
+		if (!this.source.named && this.config.extraction.concurrency > 1)
 			this.report.line('Concurrency stays 1: the dumps of this server carry no names');
 		await this.compareWithStored();
 		const {fresh: again} = this.ledger.toDo();
@@ -97,15 +99,13 @@ export class Run {
 
 	/** Each time it is there again: it may be another one. */
 	private async meetServer(): Promise<void> {
-		const {dump, extraction} = this.config;
 		const {dumps, staging, ...identity} = await this.client.identity();
 		this.learn(serverIdentity(identity));
-		const place = {dir: dump.dir, limitMs: this.io.dumpLimitMs};
-		const source = sourceOf({dumps, staging}, place, extraction.output, this.norm);
-		if (this.met && (source.named !== this.dumps.named || source.staging !== this.dumps.staging))
+		const source = sourceOf({dumps, staging}, this.place, this.norm);
+		const {dumps: known} = this;
+		if (known && (source.named !== known.named || source.staging !== known.staging))
 			throw new Refusal('the server came back with another kind of dumps: start the run again');
-		this.met = true;
-		this.dumps = source;
+		this.dumps ??= source;
 	}
 
 	private async compareWithStored(): Promise<void> {
@@ -137,7 +137,7 @@ export class Run {
 	private async pool(indices: readonly number[]): Promise<void> {
 		if (indices.length === 0) return;
 		const samples = this.tree.dataset.samples(indices);
-		const hands = this.dumps.named ? this.config.extraction.concurrency : 1;
+		const hands = this.source.named ? this.config.extraction.concurrency : 1;
 		const work = async (): Promise<void> => {
 			try {
 				while (!this.stop.aborted) {
@@ -187,7 +187,7 @@ export class Run {
 			this.ledger.set(index, {state: stored ? 'done' : 'absent'});
 			if (!stored) return;
 			this.inARow = 0;
-			removeDump(dump);
+			await removeDumpSoon(dump);
 			this.report.stored(index, inputIds.length, stored.bytes, Date.now() - startedAt, this.ledger.count('done'));
 		} catch (error) {
 			this.ledger.set(index, {state: 'absent'});
@@ -201,7 +201,7 @@ export class Run {
 		const {client} = this;
 		return attempt(this.gate, {stop: this.stop, backOffMs: this.io.backOffMs}, async () => {
 			const leave = await this.room.enter(
-				tokens * hiddenSize * 2 * this.dumps.states,
+				tokens * hiddenSize * 2 * this.source.states,
 				this.bytes(sample.index, tokens),
 			);
 			if (!leave) throw new Stopped();
@@ -213,7 +213,7 @@ export class Run {
 				const dump = await askForStates(sample, {
 					norm: this.norm,
 					client,
-					dumps: this.dumps,
+					dumps: this.source,
 					hiddenSize,
 					purpose,
 					abandon: this.abandon.signal,
@@ -234,6 +234,11 @@ export class Run {
 		if (missing === null) return dump;
 		removeDump(dump);
 		throw new Refusal(`layout ${this.norm.extraction.layout}: ${missing}`);
+	}
+
+	private get source(): DumpSource {
+		if (!this.dumps) throw new Error('no server was met yet');
+		return this.dumps;
 	}
 
 	private learn(found: Identity): void {

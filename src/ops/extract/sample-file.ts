@@ -4,6 +4,7 @@ import type {Pieces} from './commit.ts';
 import {int64, type Sample} from './dataset.ts';
 import {type Form, type Leaf, type ListPart, leavesOf, neededStates, tensorOf, treeOf} from './forms.ts';
 import {type Extraction, type Layout, layoutOf, sampleStem} from './layouts.ts';
+import {knownSum} from './look.ts';
 import {type StateName, type States, stateWords} from './states.ts';
 
 /** A sample's file before its data is known. */
@@ -37,10 +38,11 @@ export const samplePieces = (extraction: Extraction, plan: SamplePlan, sample: S
 
 export function formPieces(form: Form, plan: SamplePlan, sample: Sample, states: States, hiddenSize: number): Pieces {
 	const data = storagesOf(form).map(leaf => [leaf.name, dataOf(leaf, sample, states, hiddenSize)] as const);
-	if (plan.container === 'safetensors') return safetensorsPieces(plan.safetensors, new Map(data));
+	if (plan.container === 'safetensors') return safetensorsPieces(plan.safetensors, new Map(data), knownSum);
 	return torchPieces(
 		plan.torch,
 		data.map(([, bytes]) => bytes),
+		knownSum,
 	);
 }
 

@@ -1,6 +1,5 @@
 import {closeSync, existsSync, openSync} from 'node:fs';
 import {basename} from 'node:path';
-import {setTimeout as sleep} from 'node:timers/promises';
 import {openContainer} from '../tensor/container.ts';
 import {DamagedFile} from '../tensor/damage.ts';
 import {fileSource, type Source} from '../tensor/source.ts';
@@ -24,22 +23,24 @@ export const stagedDumps = (place: DumpPlace, staging: string, norm: FinalNorm):
 	named: true,
 	states: 0,
 	staging,
+	close: () => place.watch.close(),
 	expect: wanted => () => findStaged(place, staging, norm, wanted),
 });
 
 async function findStaged(
-	{dir, limitMs}: DumpPlace,
+	{dir, limitMs, watch}: DumpPlace,
 	staging: string,
 	norm: FinalNorm,
 	wanted: Wanted,
 ): Promise<StagedDump> {
 	const path = `${staging}/${wanted.rid}.ready`;
 	const until = Date.now() + limitMs;
+	const pause = watch.pauses();
 	while (!existsSync(path)) {
 		const refusal = refusalOf(`${dir}/req_${wanted.rid}`);
 		if (refusal !== null) throw new Error(`the hook refused: ${refusal}`);
 		if (Date.now() > until) throw new Error(`no staged file ${path} appeared`);
-		await sleep(5);
+		await pause();
 	}
 	return readStaged(path, norm, wanted);
 }

@@ -1,3 +1,5 @@
+import {lookAt} from './look.ts';
+
 /**
  * What a dump may hold of a sample: three auxiliary states, and the final one before and behind the model's last norm.
  * `final` is the only final of a dump that does not say on which side it lies.
@@ -22,23 +24,12 @@ export const presentStates = (states: States): [StateName, Buffer][] =>
 export function wrongStates(states: States): string | null {
 	const present = presentStates(states);
 	for (const [at, [name, bytes]] of present.entries()) {
-		if (!allFinite(bytes)) return `NaN or infinity in layer ${stateWords(name)}`;
+		if (lookAt(bytes).nonFinite !== null) return `NaN or infinity in layer ${stateWords(name)}`;
 		for (const [other, others] of present.slice(0, at))
-			if (others.equals(bytes)) return `layers ${stateWords(other)} and ${stateWords(name)} are identical`;
+			if (lookAt(others).crc === lookAt(bytes).crc && others.equals(bytes))
+				return `layers ${stateWords(other)} and ${stateWords(name)} are identical`;
 	}
 	return null;
-}
-
-/** bf16 is not finite when its exponent is all ones. Two values at a time. */
-function allFinite(bytes: Buffer): boolean {
-	const values = words16(bytes);
-	if (values.byteOffset % 4 !== 0 || values.length % 2 !== 0) return values.every(value => (value & 0x7f80) !== 0x7f80);
-	const pairs = new Uint32Array(values.buffer, values.byteOffset, values.length / 2);
-	for (let at = 0; at < pairs.length; at++) {
-		const pair = pairs[at] ?? 0;
-		if ((pair & 0x7f80) === 0x7f80 || (pair & 0x7f800000) === 0x7f800000) return false;
-	}
-	return true;
 }
 
 function words16(bytes: Buffer): Uint16Array {

@@ -1,11 +1,18 @@
 import type {Dtype} from './dtype.ts';
 
-/** How a type shows NaN and infinity: all bits of the exponent set, in lanes of so many bits. */
-export type FloatLanes = {readonly bits: 16 | 32 | 64; readonly exponent: number};
+/**
+ * How a type shows NaN and infinity: all these bits set, in lanes of so many bits. They are the exponent's, but in
+ * float8_e4m3fn, which has no infinity and for NaN the fraction's, too.
+ */
+export type FloatLanes = {readonly bits: 8 | 16 | 32 | 64; readonly exponent: number};
 
-/** Null for types that are always finite. Types of 8 bits are not looked at. */
+/** Null for types that are always finite. */
 export function lanesOf(dtype: Dtype): FloatLanes | null {
 	switch (dtype) {
+		case 'F8_E4M3':
+			return {bits: 8, exponent: 0x7f};
+		case 'F8_E5M2':
+			return {bits: 8, exponent: 0x7c};
 		case 'BF16':
 			return {bits: 16, exponent: 0x7f80};
 		case 'F16':
@@ -38,8 +45,8 @@ export function floatTest(bytes: number, simd = true): FloatTest {
 		return {memory, any: (from, to, lanes) => firstNonFinite(memory, from, to, lanes) !== null};
 	}
 	const {exports} = new WebAssembly.Instance(new WebAssembly.Module(code));
-	const {memory, any16, any32, any64} = exports;
-	const tests = {16: any16, 32: any32, 64: any64};
+	const {memory, any8, any16, any32, any64} = exports;
+	const tests = {8: any8, 16: any16, 32: any32, 64: any64};
 	return {
 		memory: memory.buffer,
 		any: (from, to, {bits, exponent}) => tests[bits](from, to, exponent) !== 0,
@@ -55,8 +62,9 @@ export function firstNonFinite(
 	counts: (byte: number) => boolean = () => true,
 ): number | null {
 	const size = bits / 8;
-	if (bits === 16) {
-		const view = new Uint16Array(memory, from, Math.floor((to - from) / size));
+	if (bits <= 16) {
+		const View = bits === 8 ? Uint8Array : Uint16Array;
+		const view = new View(memory, from, Math.floor((to - from) / size));
 		for (let at = 0; at < view.length; at++)
 			if (((view[at] ?? 0) & exponent) === exponent && counts(from + at * size)) return from + at * size;
 		return null;
@@ -76,7 +84,7 @@ type WasmEngine = {
 	Module: new (code: Uint8Array) => object;
 	Instance: new (
 		module: object,
-	) => {readonly exports: {memory: {buffer: ArrayBuffer}; any16: Test; any32: Test; any64: Test}};
+	) => {readonly exports: {memory: {buffer: ArrayBuffer}; any8: Test; any16: Test; any32: Test; any64: Test}};
 };
 
 const [I32, V128] = [0x7f, 0x7b];
@@ -89,7 +97,7 @@ const section = (id: number, items: readonly (readonly number[])[]) => [id, ...s
 const leb = (value: number): number[] => (value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...leb(value >> 7)]);
 
 /**
- * Three functions (from, to, exponent) → whether any lane has all bits of the exponent set, for lanes of 16, 32 and 64 bits.
+ * Four functions (from, to, exponent) → whether any lane has all bits of the exponent set, for lanes of 8, 16, 32 and 64 bits.
  * 64 bytes a turn: accumulator |= (word & mask) == mask.
  */
 function program(pages: number): Uint8Array {
@@ -98,15 +106,17 @@ function program(pages: number): Uint8Array {
 	return Uint8Array.from([
 		...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
 		...section(1, [signature]),
-		...section(3, [[0], [0], [0]]),
+		...section(3, [[0], [0], [0], [0]]),
 		...section(5, [[0, ...leb(pages)]]),
 		...section(7, [
 			exported('memory', 2, 0),
-			exported('any16', 0, 0),
-			exported('any32', 0, 1),
-			exported('any64', 0, 2),
+			exported('any8', 0, 0),
+			exported('any16', 0, 1),
+			exported('any32', 0, 2),
+			exported('any64', 0, 3),
 		]),
 		...section(10, [
+			body([SIMD, 0x0f], [SIMD, 0x23]),
 			body([SIMD, 0x10], [SIMD, 0x2d]),
 			body([SIMD, 0x11], [SIMD, 0x37]),
 			// The mask is widened to i64 and moved to the upper half first.

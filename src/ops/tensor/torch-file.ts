@@ -36,9 +36,14 @@ const PIECE_BYTES = 512 * 1024;
 
 /**
  * The file in pieces to write one after the other, each summed just before it is given out: one pass over the data for all
- * sums. Data is not copied. Gives back the CRC-32 of the whole file. `data[n]` is the raw bytes of storage n.
+ * sums. Data is not copied. Gives back the CRC-32 of the whole file. `data[n]` is the raw bytes of storage n;
+ * one that was summed before is not summed again.
  */
-export function* torchPieces(plan: TorchPlan, data: readonly Buffer[]): Generator<Buffer, number> {
+export function* torchPieces(
+	plan: TorchPlan,
+	data: readonly Buffer[],
+	knownSum: (data: Buffer) => number | null = () => null,
+): Generator<Buffer, number> {
 	const sums: {crc: number; bytes: number}[] = [];
 	const small = (bytes: Buffer): Buffer => {
 		sums.push({crc: crc32(bytes), bytes: bytes.length});
@@ -50,10 +55,11 @@ export function* torchPieces(plan: TorchPlan, data: readonly Buffer[]): Generato
 		if (content.length !== item.bytes)
 			throw new Error(`${item.name}: ${content.length} bytes where ${item.bytes} belong`);
 		yield small(localHeader(item));
-		let crc = 0;
+		const known = knownSum(content);
+		let crc = known ?? 0;
 		for (let at = 0; at < content.length; at += PIECE_BYTES) {
 			const piece = content.subarray(at, at + PIECE_BYTES);
-			crc = crc32(piece, crc);
+			if (known === null) crc = crc32(piece, crc);
 			yield piece;
 		}
 		sums.push({crc, bytes: content.length});

@@ -1,5 +1,5 @@
 import {spawnSync} from 'node:child_process';
-import {copyFileSync, mkdirSync, readdirSync, readFileSync} from 'node:fs';
+import {copyFileSync, mkdirSync, readdirSync, readFileSync, readlinkSync} from 'node:fs';
 import {dirname} from 'node:path';
 import {afterAll, beforeAll, describe, expect, test} from 'vitest';
 import {readConfig} from '../../../src/ops/config/config.ts';
@@ -89,6 +89,11 @@ describe.each([
 			);
 			expect(text.match(/ TP\d\] Registered forward hook 'relight_\w+' on language_model\.model/g)).toHaveLength(40);
 			expect(box.hookWriter()).toMatch(writer);
+			const rank = readdirSync(box.paths.proc).filter(pid =>
+				read(`${box.paths.proc}/${pid}/cmdline`).includes('torch_model'),
+			);
+			expect(rank).toHaveLength(pythonPath.length);
+			for (const pid of rank) expect(readlinkSync(`/proc/${pid}/fd/3`)).toBe(box.paths.leash);
 			expect(text).toContain(`TP0] drill: hidden states are dumped by ${box.hookWriter()}\n`);
 		},
 		30_000,

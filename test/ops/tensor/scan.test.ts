@@ -7,11 +7,23 @@ import {scanRange} from '../../../src/ops/tensor/scan.ts';
 import {bufferSource} from '../../../src/ops/tensor/source.ts';
 
 const FLOATS: readonly [Dtype, number, readonly number[]][] = [
+	['F8_E4M3', 1, [0x7f, 0xff]],
+	['F8_E5M2', 1, [0x7c, 0xfc, 0x7d, 0x7f]],
 	['BF16', 2, [0x7f80, 0xff80, 0x7fc0, 0x7f81]],
 	['F16', 2, [0x7c00, 0xfc00, 0x7e00, 0x7c01]],
 	['F32', 4, [0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001]],
 	['F64', 8, [0x7ff00000, 0xfff00000, 0x7ff80000]],
 ];
+
+/** In its upper 32 bits. */
+const LARGEST: Partial<Record<Dtype, number>> = {
+	F8_E4M3: 0x7e,
+	F8_E5M2: 0x7b,
+	BF16: 0x7f7f,
+	F16: 0x7bff,
+	F32: 0x7f7fffff,
+	F64: 0x7fefffff,
+};
 
 describe.each(FLOATS)('%s', (dtype, size, bad) => {
 	const lanes = lanesOf(dtype);
@@ -19,7 +31,7 @@ describe.each(FLOATS)('%s', (dtype, size, bad) => {
 	const simd = floatTest(64 * 1024);
 	const loop = floatTest(64 * 1024, false);
 	/** Largest finite value everywhere: one bit more in the exponent and it is none. */
-	const largest = dtype === 'BF16' ? 0x7f7f : dtype === 'F16' ? 0x7bff : dtype === 'F32' ? 0x7f7fffff : 0x7fefffff;
+	const largest = LARGEST[dtype] ?? 0;
 
 	const filled = (memory: ArrayBuffer): DataView => {
 		const view = new DataView(memory);
@@ -30,7 +42,8 @@ describe.each(FLOATS)('%s', (dtype, size, bad) => {
 		return view;
 	};
 	const write = (view: DataView, at: number, value: number): void => {
-		if (size === 2) view.setUint16(at, value, true);
+		if (size === 1) view.setUint8(at, value);
+		else if (size === 2) view.setUint16(at, value, true);
 		else view.setUint32(at + size - 4, value, true);
 	};
 
@@ -55,6 +68,17 @@ describe.each(FLOATS)('%s', (dtype, size, bad) => {
 			}
 		}
 	});
+});
+
+test('every byte of the 8-bit types is finite or not as torch has it', () => {
+	const finite = (dtype: Dtype): number => {
+		const lanes = lanesOf(dtype);
+		if (!lanes) throw new Error('a float');
+		const all = Uint8Array.from({length: 256}, (_, value) => value);
+		return all.filter((_, at) => firstNonFinite(all.buffer, at, at + 1, lanes) === null).length;
+	};
+	// e4m3fn: two NaN, no infinity. e5m2: two infinities, six NaN.
+	expect([finite('F8_E4M3'), finite('F8_E5M2')]).toEqual([254, 248]);
 });
 
 test('SIMD is what runs here', () => {
