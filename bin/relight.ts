@@ -8,6 +8,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   relight drill [SCENARIO]             the console on an embedded box in ruins; nothing real is touched
     incident (if not said) · frozen-ssh (a route that stops answering) · hook (the patch is lost: states by relight_hs)
   relight status [HOST] [--json]       one look at everything
+  relight preflight [HOST] [--json]    what must hold before a long run, with evidence
   relight run OPERATION [HOST]         one operation without the console: --dry-run shows, --yes does
   relight extract --config FILE        the resumable extractor (on the GPU box)
     --adopt        take over a tree without a manifest, after a look at every file
@@ -23,6 +24,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
   --unattended     drill: the whole recovery without a screen      --seed N   drill: another box
   --box            drill: keep a box standing for other commands, and say how to reach it
   --on ARGUMENT    run: what to act on (a unit name)               --json     machine-readable, on stdout alone
+  --override CHECK run: go on although this preflight check fails (more than once for several); it is written down
   --break-lock     run --yes: first breaks the action lock of an operator who is gone
   --level LEVEL    verify: stat, structure (if not said), crc, values   --hidden N   verify: width of a state
   --dataset FILE   verify: the samples, for token counts and ids        --norm FILE  verify: weight of the last norm
@@ -49,6 +51,7 @@ const OPTIONS = {
 	norm: {type: 'string'},
 	quarantine: {type: 'boolean'},
 	day: {type: 'string'},
+	override: {type: 'string', multiple: true},
 	to: {type: 'string'},
 	staged: {type: 'boolean'},
 	'dry-run': {type: 'boolean'},
@@ -76,6 +79,8 @@ async function main(argv: readonly string[]): Promise<number> {
 			return (await import('./drill.ts')).drill(rest, values);
 		case 'status':
 			return (await import('./status.ts')).status(rest[0], values);
+		case 'preflight':
+			return (await import('./preflight.ts')).preflightCommand(rest[0], values);
 		case 'run':
 			return (await import('./run.ts')).run(rest, values);
 		case 'extract':

@@ -40,7 +40,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	if (options['break-lock'] && options.yes) say(await engine.breakLock());
 	await engine.look(LOOKS);
 	await engine.look(['processes', 'services', 'extraction']);
-	const situation = engine.situation();
+	const situation = {...engine.situation(), overrides: options.override ?? []};
 	const plan = entry.plan(situation, options.on ?? null);
 	const {route} = store.getState();
 	if (route.state !== 'up') {

@@ -1,8 +1,8 @@
+import {hasNoCards} from '../ops/no-cards.ts';
 import {describe} from '../ops/outcome.ts';
 import type {KernelFinding} from '../ops/probes/kernel-log.ts';
 import {mountsWritten} from '../ops/probes/mount-of.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
-import {hasNoCards} from '../ops/runbook/recover.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
 
 /**

@@ -307,12 +307,13 @@ export function createEngine(options: EngineOptions): Engine {
 	};
 }
 
-const plannedWork = ({operation, title, targets, excluded, inverse}: Plan): PlannedWork => ({
+const plannedWork = ({operation, title, targets, excluded, warnings, inverse}: Plan): PlannedWork => ({
 	operation,
 	title,
 	targets: targets.map(({says}) => says),
 	on: targets.filter(({kind}) => kind === 'unit' || kind === 'path').map(({identity}) => identity),
 	excluded: excluded.map(({says}) => says),
+	warnings,
 	inverse,
 });
 

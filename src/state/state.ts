@@ -90,6 +90,8 @@ export type PlannedWork = {
 	/** Identities of the targets. */
 	readonly on: readonly string[];
 	readonly excluded: readonly string[];
+	/** Overridden checks are among them. */
+	readonly warnings: readonly string[];
 	readonly inverse: string | null;
 };
 

@@ -79,6 +79,7 @@ function actions(entries: readonly WrittenEntry[]): string {
 		if (plan && kind === 'intent') {
 			lines.push('', `### ${clock(entry.at)} ${plan.title}`, '');
 			lines.push(...plan.targets.map(says => `- on ${says}`), ...plan.excluded.map(says => `- left alone: ${says}`));
+			lines.push(...plan.warnings.map(words => `- note: ${words}`));
 			if (plan.inverse) lines.push(`- way back: ${plan.inverse}`);
 		} else if (plan && outcome) lines.push('', `${clock(entry.at)} ended: **${outcome}**`);
 		else if (kind === 'intent') {

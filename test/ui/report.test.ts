@@ -35,6 +35,7 @@ const plan = {
 	targets: ['vllm.service  active'],
 	on: ['vllm.service'],
 	excluded: ['pid 9 nvidia-persiste: persistence daemon'],
+	warnings: ['overridden (port): taken'],
 	inverse: 'systemctl enable --now -- vllm.service',
 };
 const ENTRIES = [
@@ -63,6 +64,7 @@ describe('the report', () => {
 			'### ',
 			'- on vllm.service  active',
 			'- left alone: pid 9 nvidia-persiste: persistence daemon',
+			'- note: overridden (port): taken',
 			'- way back: systemctl enable --now -- vllm.service',
 			'```sh\nsystemctl stop --no-block -- vllm.service\n```',
 			'| samples | 18,417 whole of 37,312, 3 not looked at yet, 3 holes, 1 suspect, 0 set aside | 18,833 whole of 37,312, 0 holes, 0 suspect, 4 set aside |',

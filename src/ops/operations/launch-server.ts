@@ -1,10 +1,8 @@
 import {fresh} from '../facts.ts';
 import {serverDumps} from '../hook/server-dumps.ts';
-import {bootVerdict, runState} from '../probes/service-verdicts.ts';
+import {preflight, standing} from '../preflight/preflight.ts';
 import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
 import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
-import {claimsOf} from './claims.ts';
-import {dumpObjections, dumpWarnings} from './dump-way.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {
 	type Operation,
@@ -28,8 +26,8 @@ export const launchServer: Operation<Record<string, never>> = {
 
 	plan(_, situation) {
 		if (!situation.target.server) return refuse(NOT_CONFIGURED);
-		const objection = objections(situation);
-		return objection.length > 0 ? refuse(objection.join('; ')) : launchPlan(situation);
+		const {against} = standing('launch', situation);
+		return against.length > 0 ? refuse(against.join('; ')) : launchPlan(situation);
 	},
 };
 
@@ -137,62 +135,13 @@ export function launchOf(
 	};
 }
 
-/** What stands against a launch, each with what to do. Unknown stands against it too. */
-export function objections(situation: Situation): string[] {
-	const {target, facts} = situation;
-	const against: string[] = [];
-	const {server, dump} = target;
-	const gpus = fresh(facts.gpus);
-	const holders = fresh(facts.holders);
-	const table = fresh(facts.processes);
-	const services = fresh(facts.services);
-	const now = fresh(facts.server);
-	const files = fresh(facts.files);
-	if (!gpus || !holders || !table)
-		return ['the cards and their holders are not known: the last look failed or has not come'];
-	if (gpus.lost.length > 0) against.push(`card lost: ${gpus.lost.map(card => card.busId).join(', ')}`);
-	if (target.expect.gpus !== null && gpus.cards.length < target.expect.gpus)
-		against.push(`${gpus.cards.length} of ${target.expect.gpus} cards answer`);
-	const broken = gpus.cards.filter(card => card.needsReset);
-	if (broken.length > 0) against.push(`card ${broken.map(card => card.index).join(', ')} needs a reset`);
-	const holding = claimsOf(situation)?.filter(claim => claim.spared === null) ?? [];
-	if (now?.process === 'alive') against.push(`a server is already running (pid ${now.record?.pid}, ${now.phase})`);
-	else if (holding.length > 0) against.push(`${holding.length} process(es) hold the cards: free them first`);
-	const unwanted = services?.units.filter(unit => unit.unwanted && runState(unit) !== 'stopped') ?? [];
-	if (unwanted.length > 0) against.push(`${unwanted.map(unit => unit.unit).join(', ')} is not stopped`);
-	if (server && !now) against.push('the server and its port have not been seen yet, or the last look failed');
-	if (now?.portOwner.known && now.portOwner.value && now.process !== 'alive')
-		against.push(
-			`port ${server?.port} is taken by ${now.portOwner.value.name} (pid ${now.portOwner.value.pid ?? 'unknown'})`,
-		);
-	if (!files) against.push('the files it needs have not been seen yet, or the last look failed');
-	else against.push(...dumpObjections(situation));
-	if (files?.model && files.model.missing.length > 0)
-		against.push(
-			`the model lacks ${files.model.missing.length} shard(s): ${files.model.missing.slice(0, 3).join(', ')}`,
-		);
-	const stale = fresh(facts.extraction)?.dumps?.length ?? 0;
-	if (dump && stale > 0 && now?.process !== 'alive')
-		against.push(`${stale} stale request(s) in ${dump.dir}: clear them first`);
-	const bad =
-		fresh(facts.mounts)?.mounts.filter(mount => mount.expected && (mount.size.kind === 'hung' || mount.unexpected)) ??
-		[];
-	for (const mount of bad)
-		against.push(mount.size.kind === 'hung' ? `${mount.path} does not answer` : `${mount.path}: ${mount.unexpected}`);
-	const missing = fresh(facts.mounts)?.missing ?? [];
-	if (missing.length > 0) against.push(`not mounted: ${missing.join(', ')}`);
-	return against;
-}
-
-function warnings(situation: Situation): string[] {
-	const units = fresh(situation.facts.services)?.units ?? [];
-	return [
-		...units
-			.filter(unit => unit.unwanted && bootVerdict(unit).comesBack !== 'no')
-			.map(unit => `${unit.unit} may come back at the next boot`),
-		...dumpWarnings(situation, true),
-	];
-}
+/** What a launch should know and does not stop at, and what would have stopped it but for a person. */
+const warnings = (situation: Situation): string[] => [
+	...preflight(situation)
+		.filter(check => check.blocks === 'launch' && check.state === 'warn')
+		.flatMap(({evidence}) => evidence),
+	...standing('launch', situation).overridden,
+];
 
 function cards({facts}: Situation): PlanTarget[] {
 	return (fresh(facts.gpus)?.lost ?? []).map(card => ({

@@ -42,6 +42,8 @@ export type Situation = {
 	readonly ownPid?: number | null;
 	/** What was done here and ended well, oldest first, as far as the journal was read. */
 	readonly done?: readonly DoneWork[];
+	/** Preflight checks that a person said to go on without. */
+	readonly overrides?: readonly string[];
 };
 
 export type Refusal = {readonly refused: string};

@@ -1,4 +1,5 @@
 import {fresh} from '../facts.ts';
+import {standing} from '../preflight/preflight.ts';
 import type {ExtractionConfig, Target} from '../target.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
@@ -27,7 +28,8 @@ export const runExtractor: Operation<Record<string, never>> = {
 		const {inventory} = seen;
 		if (inventory.expected !== null && inventory.complete >= inventory.expected)
 			return refuse(`all ${inventory.expected} samples are there`);
-		return extractorPlan(situation);
+		const {against} = standing('extraction', situation);
+		return against.length > 0 ? refuse(against.join('; ')) : extractorPlan(situation);
 	},
 };
 

@@ -1,4 +1,5 @@
 import {fresh} from '../facts.ts';
+import {hasNoCards} from '../no-cards.ts';
 import {claimsOf, endablePids} from '../operations/claims.ts';
 import {clearDumps} from '../operations/clear-dumps.ts';
 import {dumpObjections} from '../operations/dump-way.ts';
@@ -161,11 +162,4 @@ function extractionRuns({facts, target}: Situation): Verdict {
 	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole${unread > 0 ? `, ${unread} not read yet` : ''}`;
 	if (inventory.expected !== null && inventory.complete >= inventory.expected) return met(`${count}: complete`);
 	return run?.alive ? met(`${count}, ${run.state}`) : wrong(`${count}, nothing is running`);
-}
-
-/** No driver, no device node, and nobody said that there should be: a machine without cards, not a broken one. */
-export function hasNoCards({gpus}: Situation['facts'], {expect, server}: Situation['target']): boolean {
-	const failure = gpus?.failing?.failure;
-	const absent = failure?.kind === 'complaint' && failure.says.includes('no NVIDIA device node');
-	return absent && expect.gpus === null && server === null;
 }

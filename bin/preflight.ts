@@ -1,0 +1,41 @@
+import {type Checked, preflight, preflightState} from '../src/ops/preflight/preflight.ts';
+import {compose} from './compose.ts';
+import {loadConfiguration, pickTarget} from './configuration.ts';
+import {configPlaces, operatorOf} from './login.ts';
+import {LOOKS} from './looks.ts';
+import type {Options} from './relight.ts';
+
+const EXIT = {pass: 0, warn: 1, fail: 2, unknown: 3} as const;
+
+/** Every check of a long run, with its evidence and what puts it right. Nothing is changed. */
+export async function preflightCommand(name: string | undefined, options: Options): Promise<number> {
+	const operator = operatorOf(process.env);
+	const places = configPlaces(process.env, operator, options.config, process.cwd());
+	const target = pickTarget(await loadConfiguration(places, options.config !== undefined), name);
+	const {store, engine} = await compose({target, operator, mode: 'live', readOnly: true, journalDirectory: null});
+	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
+	await engine.look(LOOKS);
+	// Owners of new processes and end records take one look more.
+	await engine.look(['processes', 'extraction']);
+	clearTimeout(slow);
+	const checks = preflight(engine.situation());
+	const {route} = store.getState();
+	const state = route.state === 'up' ? preflightState(checks) : 'unknown';
+	if (options.json) {
+		const result = {schema: 'relight.preflight/1', host: target.name, at: new Date().toISOString(), state, checks};
+		process.stdout.write(`${JSON.stringify(result)}\n`);
+	} else {
+		for (const check of checks) process.stdout.write(`${lines(check).join('\n')}\n`);
+		process.stdout.write(`${state.toUpperCase()}\n`);
+	}
+	await engine.stop();
+	return EXIT[state];
+}
+
+function lines({id, says, state, evidence, mends}: Checked): readonly string[] {
+	const mend = mends && state !== 'pass' && state !== 'absent' ? `  => relight run ${mends}` : '';
+	return [
+		`${state.toUpperCase().padEnd(7)} ${id.padEnd(13)} ${says}${mend}`,
+		...evidence.map(words => `${' '.repeat(22)}${words}`),
+	];
+}

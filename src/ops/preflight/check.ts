@@ -1,0 +1,22 @@
+import type {OperationId, Situation} from '../operations/operation.ts';
+
+/**
+ * One thing that must hold before a long run begins. `finds` is pure. A fail blocks what it is in the way of, and so does
+ * not knowing; a person may override either by its name, and that is written down.
+ */
+export type PreflightCheck = {
+	readonly id: string;
+	readonly says: string;
+	readonly blocks: 'launch' | 'extraction';
+	/** What puts it right, where an operation can. */
+	readonly mends: OperationId | null;
+	/** Several findings where several things are wrong; none: it holds. null: nothing to check on this host. */
+	finds(situation: Situation): readonly Finding[] | null;
+};
+
+export type Finding = {readonly level: 'warn' | 'fail' | 'unknown'; readonly words: string};
+
+export const fail = (words: string): Finding => ({level: 'fail', words});
+export const warn = (words: string): Finding => ({level: 'warn', words});
+export const unseen = (words: string): readonly Finding[] => [{level: 'unknown', words}];
+export const failWhen = (wrong: boolean, words: string): readonly Finding[] => (wrong ? [fail(words)] : []);

@@ -1,0 +1,49 @@
+import type {OperationId, Situation} from '../operations/operation.ts';
+import {CARD_CHECKS} from './card-checks.ts';
+import type {PreflightCheck} from './check.ts';
+import {FILE_CHECKS} from './file-checks.ts';
+import {PLACE_CHECKS} from './place-checks.ts';
+
+export type Checked = {
+	readonly id: string;
+	readonly says: string;
+	readonly state: 'pass' | 'warn' | 'fail' | 'unknown' | 'absent';
+	readonly evidence: readonly string[];
+	readonly mends: OperationId | null;
+	readonly blocks: PreflightCheck['blocks'];
+};
+
+/** In the order in which mending one makes the next possible. */
+export const PREFLIGHT: readonly PreflightCheck[] = [...CARD_CHECKS, ...FILE_CHECKS, ...PLACE_CHECKS];
+
+const WORST = ['fail', 'unknown', 'warn'] as const;
+
+export function preflight(situation: Situation): readonly Checked[] {
+	return PREFLIGHT.map(({id, says, blocks, mends, finds}) => {
+		const found = finds(situation);
+		const worst = WORST.find(level => found?.some(finding => finding.level === level));
+		const state = found === null ? 'absent' : (worst ?? 'pass');
+		return {id, says, state, evidence: (found ?? []).map(({words}) => words), mends, blocks};
+	});
+}
+
+/** The worst of all: what the command says with its exit status. */
+export function preflightState(checks: readonly Checked[]): 'pass' | 'warn' | 'fail' | 'unknown' {
+	return WORST.find(level => checks.some(({state}) => state === level)) ?? 'pass';
+}
+
+export type Standing = {readonly against: readonly string[]; readonly overridden: readonly string[]};
+
+/** What stands against going on, and what would but for a person who said otherwise. */
+export function standing(blocks: PreflightCheck['blocks'], situation: Situation): Standing {
+	const inTheWay = preflight(situation).filter(
+		check => check.blocks === blocks && (check.state === 'fail' || check.state === 'unknown'),
+	);
+	const overrides = new Set(situation.overrides ?? []);
+	return {
+		against: inTheWay.filter(({id}) => !overrides.has(id)).flatMap(({evidence}) => evidence),
+		overridden: inTheWay
+			.filter(({id}) => overrides.has(id))
+			.map(({id, evidence}) => `overridden (${id}): ${evidence.join('; ')}`),
+	};
+}
