@@ -1,5 +1,6 @@
 import {extract} from '../src/ops/extract/extract.ts';
 import {systemIo} from '../src/ops/extract/extract-io.ts';
+import {preferNativeCrc} from '../src/ops/tensor/crc.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';
 import type {Options} from './relight.ts';
@@ -10,6 +11,7 @@ export async function runExtract(options: Options): Promise<number> {
 	const {extraction, server, dump} = pickTarget(await loadConfiguration(places, true), undefined);
 	if (!extraction || !server || !dump)
 		throw new UsageError(`${places[0]}: extraction, server and dump are all needed to extract`);
+	await preferNativeCrc();
 	const {default: own} = await import('../package.json', {with: {type: 'json'}});
 	const {'break-lock': breakStaleLock = false, adopt = false} = options;
 	return extract({extraction, server, dump}, systemIo({tool: `relight ${own.version}`, breakStaleLock, adopt}));

@@ -6,6 +6,7 @@ import {systemIo} from '../../src/ops/extract/extract-io.ts';
 import {samplePath} from '../../src/ops/extract/inventory.ts';
 import {planSample, samplePieces} from '../../src/ops/extract/sample-file.ts';
 import type {ExtractionConfig} from '../../src/ops/target.ts';
+import {preferNativeCrc} from '../../src/ops/tensor/crc.ts';
 import {atLeast, atMost, bestOf, has, ownCpuMs, say} from './cost.ts';
 import {instantServer, prepareDumps, type Size} from './instant-server.ts';
 
@@ -18,6 +19,8 @@ const TINY: Size = {tokens: 8, hiddenSize: 8};
 /** How fast samples get onto the disk for good when the server takes no time; and how soon a resumed run does something new. */
 export async function extract(argv: readonly string[]): Promise<void> {
 	const [samples = '24'] = argv;
+	const crc = await preferNativeCrc();
+	say(`checksums by ${crc === 'native' ? '@node-rs/crc32' : 'zlib; not compared: @node-rs/crc32, not installed'}`);
 	await sustained('samples of 100 MB', LARGE, Number(samples));
 	await sustained('small samples', SMALL, 400);
 	await resumed();
@@ -43,7 +46,7 @@ async function inPlace(records: number, size: Size, work: (place: Place) => Prom
 
 const configOf = (folder: string, records: number, {tokens, hiddenSize}: Size): ExtractionConfig => ({
 	...{dataset: join(folder, 'merged.json'), records, tokens: null, output: join(folder, 'out'), layout: 'legacy'},
-	...{groupSize: 2_000, hiddenSize, maxTokens: tokens, overlength: 'truncate', concurrency: 4},
+	...{groupSize: 2_000, hiddenSize, maxTokens: tokens, overlength: 'truncate', concurrency: 2},
 	...{progress: join(folder, 'progress.json'), script: null, program: [], config: null, log: '', confirmMs: 0},
 });
 

@@ -20,7 +20,7 @@ export function sourceOf(told: DumpsTold, {dumps: dir, limitMs, output}: SourceP
 			"the server's hook makes nameless dumps, which the extractor does not read: launch it for named ones",
 		);
 	if (told.dumps === 'counted') return countedDumps(watched(dir));
-	if (told.dumps === 'named') return namedDumps(watched(dir));
+	if (told.dumps === 'named') return namedDumps(watched(dir), norm);
 	const own = stagingOf(output);
 	if (told.staging === null || resolve(told.staging) !== resolve(own))
 		throw new Refusal(`the server's hook stages files in ${told.staging}, and this run adopts them from ${own}`);

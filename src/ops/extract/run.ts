@@ -10,6 +10,7 @@ import type {Journal} from './journal.ts';
 import {Keeper} from './keeper.ts';
 import {layoutOf} from './layouts.ts';
 import type {Ledger} from './ledger.ts';
+import {giveBack} from './look.ts';
 import {type Identity, learn, type Manifest, Refusal, serverIdentity} from './manifest.ts';
 import type {Tree} from './open-tree.ts';
 import type {Report} from './report.ts';
@@ -18,6 +19,7 @@ import {askForStates, type Found, heldStates, sampleFile} from './sample.ts';
 import {missingWords, sampleBytes} from './sample-file.ts';
 import {ServerGate} from './server-gate.ts';
 import {stagingOf} from './staging.ts';
+import {presentStates} from './states.ts';
 import {Underway} from './underway.ts';
 
 const FAILURES_IN_A_ROW = 5;
@@ -187,11 +189,13 @@ export class Run {
 			this.ledger.set(index, {state: stored ? 'done' : 'absent'});
 			if (!stored) return;
 			this.inARow = 0;
-			await removeDumpSoon(dump);
 			this.report.stored(index, inputIds.length, stored.bytes, Date.now() - startedAt, this.ledger.count('done'));
+			await removeDumpSoon(dump);
 		} catch (error) {
 			this.ledger.set(index, {state: 'absent'});
 			throw error;
+		} finally {
+			if ('states' in dump) for (const [, rows] of presentStates(dump.states)) giveBack(rows);
 		}
 	}
 

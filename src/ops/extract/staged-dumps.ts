@@ -1,4 +1,4 @@
-import {closeSync, existsSync, openSync} from 'node:fs';
+import {closeSync, existsSync, mkdirSync, openSync} from 'node:fs';
 import {basename} from 'node:path';
 import {openContainer} from '../tensor/container.ts';
 import {DamagedFile} from '../tensor/damage.ts';
@@ -24,7 +24,11 @@ export const stagedDumps = (place: DumpPlace, staging: string, norm: FinalNorm):
 	states: 0,
 	staging,
 	close: () => place.watch.close(),
-	expect: wanted => () => findStaged(place, staging, norm, wanted),
+	expect(wanted) {
+		// The hook makes it only when it starts.
+		mkdirSync(staging, {recursive: true});
+		return () => findStaged(place, staging, norm, wanted);
+	},
 });
 
 async function findStaged(

@@ -48,7 +48,7 @@ const MOST_HASHED_BYTES = 16_777_216;
 /** A Python that starts takes a tenth of a second; one on a dead mount never ends. */
 const PYTHON_LIMIT_S = 5;
 const ENDED = 'relight-look-ended ';
-const SECTIONS = ['mounts', 'answers', 'hook'] as const;
+const SECTIONS = ['mounts', 'answers'] as const;
 
 /**
  * One child per path, all into a pipe that is read for 8 s: a path on a dead mount costs only its own line. Hashes of small
@@ -59,7 +59,7 @@ export const files: Probe<FilesFacts> = {
 	id: 'files',
 	lane: 'files',
 	everyMs: 60_000,
-	limitMs: 20_000,
+	limitMs: 14_000,
 	capBytes: 1_048_576,
 	script: ({target}) => {
 		const wanted = wantedFiles(target);
@@ -74,19 +74,17 @@ export const files: Probe<FilesFacts> = {
 			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
 			`m() { pr "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; pr "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
-			`${mark('answers')}; { ${[...asks, ...model, ...patch].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
-			mark('hook'),
-			...hookLook(target),
+			`${mark('answers')}; { ${[...asks, ...model, ...patch, ...hookLook(target)].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
 		].join('\n');
 	},
 	parse: parseFiles,
 };
 
+/** As a child of its own, its lines marked: a Python on a dead mount cannot be killed and must not be waited for. */
 function hookLook(target: Target): readonly string[] {
 	const look = lookScript(target, hookDirectory(target), PYTHON_LIMIT_S);
 	if (look === null) return [];
-	const program = `( ${look} ) 2>&1 <<'RELIGHT'\n${lookProgram}RELIGHT`;
-	return [`{ ${program}\necho "${ENDED}$?"; } | timeout ${PYTHON_LIMIT_S + 2} cat; true`];
+	return [`{ ( ${look} ) 2>&1 <<'RELIGHT'\n${lookProgram}RELIGHT\necho "${ENDED}$?"; } | sed 's/^/h /' &`];
 }
 
 function wantedFiles({extraction, server, files: others}: Target): readonly Wanted[] {
@@ -135,11 +133,12 @@ function parseFiles(answer: Answer, {target}: ProbeContext<FilesFacts>): FilesFa
 		files: hostFiles,
 		model: target.server === null ? null : modelFrom(body('m'), body('x')),
 		patch: tree === null ? null : patchFrom(`${tree}/${PATCHED}`, body('k')),
-		hook: target.server === null ? null : hookFrom(target.server.python, sections.hook),
+		hook: target.server === null ? null : hookFrom(target.server.python, lines),
 	};
 }
 
-function hookFrom(python: string, text: string): HookLook {
+function hookFrom(python: string, lines: readonly string[]): HookLook {
+	const text = lines.flatMap(line => (line.startsWith('h ') ? [line.slice(2)] : [])).join('\n');
 	const at = text.lastIndexOf(ENDED);
 	const status = at < 0 ? null : Number.parseInt(text.slice(at + ENDED.length), 10);
 	return readLook(python, status, at < 0 ? text : text.slice(0, at));

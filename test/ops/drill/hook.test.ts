@@ -5,11 +5,10 @@ import {afterAll, beforeAll, describe, expect, test} from 'vitest';
 import {readConfig} from '../../../src/ops/config/config.ts';
 import {type Box, buildBox} from '../../../src/ops/drill/box.ts';
 import {HIDDEN_SIZE, hiddenStates} from '../../../src/ops/drill/states.ts';
-import {parseLook} from '../../../src/ops/hook/look.ts';
 import {HOOK_SHA256} from '../../../src/ops/hook/own.ts';
 import {serverDumps} from '../../../src/ops/hook/server-dumps.ts';
 import {judgeHook} from '../../../src/ops/hook/verdict.ts';
-import {files} from '../../../src/ops/probes/files.ts';
+import {type FilesFacts, files} from '../../../src/ops/probes/files.ts';
 import {canary} from '../../../src/ops/server/canary.ts';
 import {contextOf} from '../probes/support.ts';
 import {cardsIdle, launchServer, progressOf, read, startRun} from './support/launch.ts';
@@ -41,9 +40,11 @@ describe.each([
 	afterAll(() => box?.close());
 
 	const judged = async () => {
-		const script = files.script(contextOf({target: box.target})) ?? '';
-		const {stdout} = await inBox(box, script);
-		return judgeHook(box.target, parseLook(stdout), HOOK_SHA256);
+		const context = contextOf<FilesFacts>({target: box.target});
+		const {stdout} = await inBox(box, files.script(context) ?? '');
+		const {hook} = files.parse({status: 0, stdout, stderr: '', bytes: Buffer.from(stdout)}, context);
+		if (hook?.state !== 'seen') throw new Error(JSON.stringify(hook));
+		return judgeHook(box.target, hook.facts, HOOK_SHA256);
 	};
 
 	test.skipIf(skip)('the configuration is the written one, with the flags that are printed for this version', () => {

@@ -224,12 +224,13 @@ test('prints the lines that a follower of the log knows', async () => {
 	await run();
 	const line =
 		/^\s*\[(\d+)\] (\d+) extracted \((\d+) total\), ([\d.]+) samples\/s(?:, ([\d.]+) tok\/s)?(?:, req_time=([\d.]+)s)?, ETA: (\d+) min, errors: (\d+)(?:, ~([\d.]+) GB)?/;
-	expect(lines.filter(text => line.test(text)).map(text => line.exec(text)?.slice(1, 4))).toEqual([
-		['0', '1', '1'],
-		['1', '2', '2'],
-		['2', '3', '3'],
-		['3', '4', '4'],
-		['4', '5', '5'],
-		['9', '10', '10'],
+	// Several are stored at once: which of them comes first is not said.
+	expect(lines.filter(text => line.test(text)).map(text => line.exec(text)?.slice(2, 4))).toEqual([
+		['1', '1'],
+		['2', '2'],
+		['3', '3'],
+		['4', '4'],
+		['5', '5'],
+		['10', '10'],
 	]);
 });

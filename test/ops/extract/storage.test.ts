@@ -16,16 +16,16 @@ const temporaries = () =>
 	readdirSync(bench.extraction.output, {recursive: true, encoding: 'utf8'}).filter(name => name.endsWith('.tmp'));
 
 test('a full dump directory is waited for, and the run goes on when there is room', async () => {
-	bench.dumpLimitBytes = 200_000;
+	bench.dumpLimitBytes = 600_000;
 	mkdirSync(`${bench.dumps}/req_900`);
-	writeFileSync(`${bench.dumps}/req_900/aux_0.pt`, Buffer.alloc(199_000));
+	writeFileSync(`${bench.dumps}/req_900/aux_0.pt`, Buffer.alloc(599_000));
 	await bench.serve();
 	const running = bench.run();
 	await until(
 		() => bench.lines,
 		lines => lines.some(line => line.startsWith('Waiting for room: ')),
 	);
-	expect(bench.progress().message).toMatch(/^waiting for room: 0\.2 MB lie in .*dumps of at most 0\.2 MB$/);
+	expect(bench.progress().message).toMatch(/^waiting for room: 0\.6 MB lie in .*dumps of at most 0\.6 MB$/);
 	expect(bench.server.rids).toEqual([]);
 	rmSync(`${bench.dumps}/req_900`, {recursive: true});
 	expect(await running).toBe(0);

@@ -3,13 +3,14 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterAll, describe, expect, test} from 'vitest';
 import {type Tree, tensor} from '../../../src/ops/tensor/pickle.ts';
+import {planSafetensors} from '../../../src/ops/tensor/safetensors.ts';
 import {bufferSource} from '../../../src/ops/tensor/source.ts';
 import {planTorchFile, torchFile} from '../../../src/ops/tensor/torch-file.ts';
 import {type CheckOptions, checkFile, checkSource} from '../../../src/ops/verify/check-file.ts';
 import {sideOfNorm} from '../../../src/ops/verify/norm.ts';
 import {SizeRules} from '../../../src/ops/verify/size-rules.ts';
 import type {Level} from '../../../src/ops/verify/verdict.ts';
-import {legacySample, put, safetensorsSample} from './support/samples.ts';
+import {idsOf, int64, legacySample, put, safetensorsSample} from './support/samples.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'relight-check-'));
 afterAll(() => rmSync(directory, {recursive: true}));
@@ -48,6 +49,28 @@ describe('values', () => {
 		const bytes = safetensorsSample(7, 40, 64, data => data.writeUInt16LE(0xff80, (5 * 256 + layer * 64 + 3) * 2));
 		expect(look(bytes, 'hs_7.safetensors').verdict).toEqual(
 			suspect('not finite', 'hidden_states holds NaN or infinity', layer),
+		);
+	});
+
+	test.each([
+		['F8_E4M3', 0x7f, 0x7e],
+		['F8_E5M2', 0x7c, 0x7b],
+	] as const)('states of %s: not finite is what that type means by it', (dtype, bad, largest) => {
+		const {header, tensors} = planSafetensors([
+			{name: 'hidden_states', dtype, shape: [40, 4, 64]},
+			{name: 'token_ids', dtype: 'I64', shape: [40]},
+		]);
+		const file = (value: number): Buffer => {
+			const states = Buffer.from(
+				Uint8Array.from({length: 40 * 256}, (_, at) => 0x30 + ((at * 7 + (at >> 6) * 3) % 0x20)),
+			);
+			states[9 * 256 + 2 * 64 + 5] = value;
+			const parts: Record<string, Buffer> = {hidden_states: states, token_ids: int64(idsOf(7, 40))};
+			return Buffer.concat([header, ...tensors.map(({name}) => parts[name] ?? Buffer.alloc(0))]);
+		};
+		expect(look(file(largest), 'hs_7.safetensors').verdict).toEqual({verdict: 'done'});
+		expect(look(file(bad), 'hs_7.safetensors').verdict).toEqual(
+			suspect('not finite', 'hidden_states holds NaN or infinity', 2),
 		);
 	});
 

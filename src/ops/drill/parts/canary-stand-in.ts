@@ -1,4 +1,5 @@
 import {existsSync, mkdirSync, readdirSync, readFileSync, renameSync} from 'node:fs';
+import {dirname} from 'node:path';
 import {canaryIds} from '../../server/canary-tokens.ts';
 import {readBareTensor} from '../../tensor/torch-reader.ts';
 import {ask} from './http-helper.ts';
@@ -63,13 +64,13 @@ function moveRequests(dumps: string, aside: string, label: string): void {
 		if (name.startsWith('req_')) renameSync(`${dumps}/${name}`, `${aside}/${label}-${name}`);
 }
 
-function moveNamed({dumps, staging}: Asked, rid: string, aside: string): void {
+function moveNamed({dumps, staging, id}: Asked, rid: string, aside: string): void {
 	if (existsSync(`${dumps}/req_${rid}`)) renameSync(`${dumps}/req_${rid}`, `${aside}/req_${rid}`);
 	if (staging === null) return;
-	mkdirSync(`${staging}/.quarantine`, {recursive: true});
+	const place = `${dirname(staging)}/quarantine/canary-${id}`;
+	mkdirSync(place, {recursive: true});
 	for (const end of ['.ready', '.json'])
-		if (existsSync(`${staging}/${rid}${end}`))
-			renameSync(`${staging}/${rid}${end}`, `${staging}/.quarantine/${rid}${end}`);
+		if (existsSync(`${staging}/${rid}${end}`)) renameSync(`${staging}/${rid}${end}`, `${place}/${rid}${end}`);
 }
 
 function say(text: string, code: number): number {

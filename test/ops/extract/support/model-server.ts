@@ -117,7 +117,11 @@ export async function modelServer(dumpDir: string, options: ModelServerOptions =
 		if (fault === 'refused by the hook') writeRefusal(dumpDir, rid);
 		else if (options.staged) writeStaged(options.staged.staging, rid, ids, options.staged.options(rid));
 		else if (named)
-			writeRaw(dumpDir, rid, ids, {swap: options.swapFinals ?? false, ...(chunk !== undefined && {chunk})});
+			writeRaw(dumpDir, rid, ids, {
+				swap: options.swapFinals ?? false,
+				...(chunk !== undefined && {chunk}),
+				...(fault === 'a row short' && {chunk: ids.length - 1, without: [1]}),
+			});
 		else if (fault !== 'no dump') {
 			const made = dump(fault === 'a row short' ? ids.slice(1) : ids);
 			if (fault === 'two dumps') dump(ids);
@@ -125,8 +129,8 @@ export async function modelServer(dumpDir: string, options: ModelServerOptions =
 			if (fault === 'not finite') writeFileSync(`${made}/final.pt`, withNan(ids.length));
 			if (fault === 'two layers alike') writeFileSync(`${made}/aux_1.pt`, bareTensor('aux_1', ids, 0));
 			if (fault === 'a torn dump') truncateSync(`${made}/aux_2.pt`, 700);
-			if (fault === 'the dump directory goes') rmSync(dumpDir, {recursive: true});
 		}
+		if (fault === 'the dump directory goes') rmSync(options.staged?.staging ?? dumpDir, {recursive: true});
 		served(rid);
 		const meta = {
 			id: fault === 'other rid' ? 'somebody-else' : rid,
