@@ -370,3 +370,27 @@ test('free-gpus counts a zombie with live threads as one that still holds its ca
 	const after = here({processes: {...sampleFacts.processes, processes: [ended]}});
 	expect(grace.until(after, NOW).state).toBe('met');
 });
+
+test('a server that is starting is watched and proved, and no second one is launched; a ready one is left alone', () => {
+	const record = {
+		launchId: 'abc',
+		bootId: 'boot',
+		pid: 77,
+		startTicks: 7,
+		unit: 'kimi-abc.service',
+		port: 8000,
+		argv: [],
+		log: '/l',
+		at: NOW,
+	};
+	const server = {...sampleFacts.server, record, process: 'alive' as const, phase: 'loading' as const};
+	const plan = planned('launch-server', here({server}));
+	expect(plan.title).toBe('watch the server that is starting (pid 77) come up on port 8000');
+	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'canary', 'serving']);
+	const recovery = planned('recover', here({...NOBODY, ...NO_DUMPS, server}));
+	expect(scripts(recovery).join()).not.toContain('sglang.launch_server');
+	expect(recovery.steps.map(step => step.id)).toContain('canary');
+	expect(refusal('launch-server', here({server: {...server, phase: 'ready'}}))).toContain(
+		'a server is already running (pid 77, ready)',
+	);
+});
