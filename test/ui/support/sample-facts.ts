@@ -223,6 +223,7 @@ export const sampleFacts: FactValues = {
 	},
 	server: {
 		record: null,
+		proved: false,
 		process: 'none',
 		phase: 'none',
 		shards: null,
