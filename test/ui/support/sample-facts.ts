@@ -287,6 +287,7 @@ export const sampleFacts: FactValues = {
 				volatile: true,
 			},
 		],
+		node: '20.19.2',
 		model: {shards: 64, shardsExpected: 64, missing: []},
 		patch: {path: '/root/sglang/deepseek_v2.py', state: 'present'},
 		hook: {
