@@ -10,7 +10,21 @@ const require = __createRequire(import.meta.url);`;
 // Chunks are named by their content: old ones would pile up.
 rmSync('dist', {recursive: true, force: true});
 
+const COMMON = {
+	bundle: true,
+	format: 'esm',
+	platform: 'node',
+	target: 'node20',
+	minify: true,
+	define: {'process.env.NODE_ENV': '"production"', 'process.env["DEV"]': '"false"'},
+	loader: {'.py': 'text', '.sh': 'text'},
+	banner: {js: BANNER},
+	external: ['ssh2'],
+	logLevel: 'warning',
+};
+
 await build({
+	...COMMON,
 	plugins: [inkOutput],
 	entryPoints: {
 		relight: 'bin/relight.ts',
@@ -18,18 +32,11 @@ await build({
 		...(process.argv.includes('screenshot') && {screenshot: 'bin/screenshot.ts'}),
 	},
 	outdir: 'dist',
-	bundle: true,
 	splitting: true,
 	chunkNames: 'chunk-[hash]',
-	format: 'esm',
-	platform: 'node',
-	target: 'node20',
-	minify: true,
 	external: ['ssh2', '@lydell/node-pty', '@xterm/headless'],
-	define: {'process.env.NODE_ENV': '"production"', 'process.env["DEV"]': '"false"'},
 	alias: {'react-devtools-core': './bin/no-devtools.js'},
-	loader: {'.py': 'text', '.sh': 'text'},
-	banner: {js: BANNER},
-	logLevel: 'warning',
 });
+// What is sent to a GPU box: the extractor alone, in one file that needs nothing beside Node.
+await build({...COMMON, entryPoints: {extractor: 'bin/extractor.ts'}, outdir: 'dist', outExtension: {'.js': '.mjs'}});
 chmodSync('dist/relight.js', 0o755);

@@ -32,7 +32,11 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const clock = Date.now;
 	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
 	const store = createConsoleStore(
-		initialState(target, {mode, operator: operator.user, token: randomUUID(), readOnly, ownPid}, clock()),
+		initialState(
+			target,
+			{mode, operator: operator.user, from: hostname(), token: randomUUID(), readOnly, ownPid},
+			clock(),
+		),
 	);
 	const before = options.earlierJournal ?? journalDirectory;
 	if (before) store.setState({journal: await earlierWork(join(before, 'journal'), target.name)});
@@ -42,7 +46,6 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		probes: PROBES,
 		journal,
 		clock,
-		from: hostname(),
 		openHost: onStatus => hostOf(target, operator, {onStatus}),
 		...(options.mayPublish && {mayPublish: options.mayPublish}),
 		...(options.visiblePids && {visiblePids: options.visiblePids}),

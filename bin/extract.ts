@@ -5,8 +5,10 @@ import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';
 import type {Options} from './relight.ts';
 
+type ExtractOptions = Pick<Options, 'config' | 'adopt' | 'break-lock'>;
+
 /** The extractor on the GPU box: everything it needs comes from the configuration. */
-export async function runExtract(options: Options): Promise<number> {
+export async function runExtract(options: ExtractOptions): Promise<number> {
 	const places = configPlaces(process.env, operatorOf(process.env), options.config, process.cwd());
 	const {extraction, server, dump} = pickTarget(await loadConfiguration(places, true), undefined);
 	if (!extraction || !server || !dump)

@@ -74,8 +74,10 @@ export type ExtractionConfig = {
 	readonly progress: string;
 	/** External script instead of the built-in extractor. */
 	readonly script: ScriptConfig | null;
-	/** Program that starts the built-in extractor on the host. */
-	readonly program: readonly string[];
+	/** Program on the host that is the built-in extractor; null: it is sent there, for the host's Node. */
+	readonly program: readonly string[] | null;
+	/** The one file on the operator's machine that is sent; not set where this relight was not built. */
+	readonly bundle?: string;
 	/** Path on the host of the configuration that `relight extract` reads. */
 	readonly config: string | null;
 	readonly log: string;

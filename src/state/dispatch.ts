@@ -1,4 +1,4 @@
-import {isStale, lockWords} from '../ops/act-lock.ts';
+import {lockWords} from '../ops/act-lock.ts';
 import {operationEntry} from '../ops/operations/catalogue.ts';
 import {isRefusal, type OperationId, type Situation} from '../ops/operations/operation.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
@@ -7,7 +7,7 @@ import {planRecovery} from '../ops/runbook/run-recovery.ts';
 import type {Action} from './actions.ts';
 import {difference, whyNotYet} from './confirm.ts';
 import type {Engine} from './engine.ts';
-import {othersLock} from './others-lock.ts';
+import {mayBreak, othersLock} from './others-lock.ts';
 import {OFFERED} from './selectors/offers.ts';
 import type {ConfirmOverlay, Overlay} from './state.ts';
 import {SIGNALS} from './state.ts';
@@ -51,7 +51,7 @@ export function createDispatch({store, engine, clock, screen}: DispatchOptions):
 		if (session.readOnly) return hint('read-only: press W to leave it first');
 		if (now.phase === 'running') return hint(`${now.plan.title} is still running`);
 		const held = othersLock(store.getState());
-		if (held) return hint(`read-only: ${lockWords(held)}${isStale(held) ? ' (o, then B)' : ''}`);
+		if (held) return hint(`read-only: ${lockWords(held)}${mayBreak(held, session) ? ' (o, then B breaks it)' : ''}`);
 		// Names are made from this clock, so that planning again for the same dialog gives the same ones.
 		const openedAt = clock();
 		const plan = operationEntry(operation)?.plan({...engine.situation(), nowMs: openedAt}, argument) ?? {

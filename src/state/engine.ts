@@ -21,8 +21,6 @@ export type EngineOptions = {
 	readonly probes: Catalogue;
 	readonly journal: Journal;
 	openHost(onStatus: (status: HostStatus) => void): Host;
-	/** The operator's machine, for the host's action lock. */
-	readonly from: string;
 	readonly clock: () => number;
 	/** false while the terminal takes no more: what is not drawn need not be published. */
 	mayPublish?(): boolean;
@@ -163,7 +161,7 @@ export function createEngine(options: EngineOptions): Engine {
 	const actorOf = (operation: string): Actor => ({
 		token: store.getState().session.token,
 		operator: store.getState().session.operator,
-		from: options.from,
+		from: store.getState().session.from,
 		operation,
 		since: clock(),
 	});

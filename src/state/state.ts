@@ -29,6 +29,8 @@ export type Session = {
 	readonly dryRun: boolean;
 	readonly startedAt: number;
 	readonly operator: string;
+	/** The machine that the operator sits at. */
+	readonly from: string;
 	/** Of this run of the console: its action lock is told from others by it. */
 	readonly token: string;
 	/** This process, where it runs on the watched host itself; null on any other. */

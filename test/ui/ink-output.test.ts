@@ -36,6 +36,7 @@ async function frames(name: string, plugins: (typeof inkOutput)[]): Promise<stri
 		stdin: {contents: SCREENS, resolveDir: process.cwd(), loader: 'tsx'},
 		outfile,
 		bundle: true,
+		loader: {'.py': 'text'},
 		format: 'esm',
 		platform: 'node',
 		jsx: 'automatic',

@@ -117,7 +117,7 @@ function extractionOf(extraction: NonNullable<ConfigFile['extraction']>): Extrac
 		tokens: expect?.tokens ?? null,
 		progress: rest.progress ?? `${beside}/extraction-progress.json`,
 		log: script?.log ?? rest.log ?? `${beside}/extraction.log`,
-		program: rest.program ?? ['relight'],
+		program: rest.program ?? null,
 		config: rest.config ?? null,
 		confirmMs: confirm * 1_000,
 		keepFreeBytes: keepFree,

@@ -6,6 +6,7 @@ import type {Dataset} from './dataset.ts';
 import type {FilePort} from './file-port.ts';
 import {keysOf} from './forms.ts';
 import {type Extraction, layoutOf} from './layouts.ts';
+import {manifestPath} from './manifest-path.ts';
 
 /** Why a run does not go on although it could: what is there does not belong to what is asked for. Exit status 4. */
 export class Refusal extends Error {}
@@ -23,9 +24,6 @@ export type Manifest = {
 	readonly adopted: {readonly files: number; readonly proof: string} | null;
 	readonly identity: Identity;
 };
-
-/** Beside the output, not in it: readers of the data walk the tree. */
-export const manifestPath = (output: string): string => `${dirname(output)}/run.json`;
 
 export function identityOf(extraction: Extraction, server: Pick<ServerConfig, 'model'>, dataset: Dataset): Identity {
 	return {

@@ -7,15 +7,8 @@ import {leftTemporaries, sampleFiles} from './inventory.ts';
 import {type Journal, type JournalFacts, readJournal} from './journal.ts';
 import type {Extraction} from './layouts.ts';
 import type {Writer} from './lock.ts';
-import {
-	identityOf,
-	type Manifest,
-	manifestPath,
-	Refusal,
-	readManifest,
-	refuseDifferent,
-	writeManifest,
-} from './manifest.ts';
+import {identityOf, type Manifest, Refusal, readManifest, refuseDifferent, writeManifest} from './manifest.ts';
+import {manifestPath} from './manifest-path.ts';
 import {mirrorTree} from './mirror.ts';
 import type {Report} from './report.ts';
 import {leftStaged} from './staging.ts';

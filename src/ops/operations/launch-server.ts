@@ -1,6 +1,8 @@
+import {quote} from '../command.ts';
 import {fresh} from '../facts.ts';
 import {serverDumps} from '../hook/server-dumps.ts';
 import {preflight, standing} from '../preflight/preflight.ts';
+import {type LaunchRecord, provedPath} from '../probes/server.ts';
 import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
 import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
@@ -26,6 +28,7 @@ export const launchServer: Operation<Record<string, never>> = {
 
 	plan(_, situation) {
 		if (!situation.target.server) return refuse(NOT_CONFIGURED);
+		if (unprovedNow(situation)) return launchPlan(situation);
 		const {against} = standing('launch', situation);
 		return against.length > 0 ? refuse(against.join('; ')) : launchPlan(situation);
 	},
@@ -36,8 +39,10 @@ const NOT_CONFIGURED = 'no server is configured (server: in relight.yaml)';
 /** The plan as it will be once nothing stands against it: what a recovery shows before its first step. */
 export function launchPlan(situation: Situation): Plan | Refusal {
 	const {target, facts, nowMs} = situation;
-	const {server, dump, extraction} = target;
+	const {server, dump} = target;
 	if (!server) return refuse(NOT_CONFIGURED);
+	const launched = unprovedNow(situation);
+	if (launched) return watchPlan(server, launched, situation);
 	const manager = fresh(facts.services)?.manager === 'systemd' ? 'systemd' : 'none';
 	const launch = launchOf(server, dump?.dir ?? null, nowMs, manager);
 	return {
@@ -62,28 +67,72 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 				script: recordScript(launch, manager),
 				limitMs: 20_000,
 			},
-			{
-				kind: 'wait',
-				id: 'ready',
-				says: 'until it says that it is ready, phase by phase',
-				looks: ['server', 'gpus'],
-				limitMs: START_LIMIT_MS,
-				until: here => ready(server, String(launch.record.launchId), here),
-			},
-			...(dump ? [canaryStep(server, dump, extraction, String(launch.record.launchId))] : []),
-			{
-				kind: 'wait',
-				id: 'serving',
-				says: 'until a last look shows it alive and ready',
-				looks: ['server', 'holders'],
-				limitMs: 30_000,
-				until: here => ready(server, String(launch.record.launchId), here),
-			},
+			...comingUp(server, String(launch.record.launchId), situation),
 		],
 		warnings: warnings(situation),
 		inverse: manager === 'systemd' ? `systemctl stop ${launch.unit}` : 'end it with the signal picker',
 	};
 }
+
+/**
+ * Our own launch that is on its way, or is up and not proved yet: a console or a link that died meanwhile changes nothing
+ * about it. While an extraction works on it nothing more need be asked.
+ */
+function unprovedNow({facts, target}: Situation): LaunchRecord | null {
+	const now = fresh(facts.server);
+	if (now?.process !== 'alive' || now.phase === 'dead' || fresh(facts.extraction)?.run?.alive) return null;
+	const up = now.phase === 'ready' || now.phase === 'serving';
+	return up && (now.proved || !target.dump) ? null : now.record;
+}
+
+/** A server that is there is watched and proved as if this console had launched it; a second one is never started. */
+function watchPlan(server: ServerConfig, {launchId, pid, log}: LaunchRecord, situation: Situation): Plan {
+	const {target} = situation;
+	return {
+		operation: 'launch-server',
+		title: `watch the server that was launched (pid ${pid}) come up on port ${server.port}, and prove it`,
+		tier: 2,
+		confirmWord: server.name.split(/[-_.]/).pop() ?? server.name,
+		targets: [{kind: 'host', identity: target.name, says: `${target.name}  log ${log}`}],
+		excluded: cards(situation),
+		steps: comingUp(server, launchId, situation),
+		warnings: warnings(situation),
+		inverse: null,
+	};
+}
+
+/** From a start to the proof that it dumps. */
+function comingUp(server: ServerConfig, launchId: string, {target}: Situation): Step[] {
+	const {dump, extraction} = target;
+	return [
+		{
+			kind: 'wait',
+			id: 'ready',
+			says: 'until it says that it is ready, phase by phase',
+			looks: ['server', 'gpus'],
+			limitMs: START_LIMIT_MS,
+			until: here => ready(server, launchId, here),
+		},
+		...(dump ? [canaryStep(server, dump, extraction, launchId), provedStep(server, launchId)] : []),
+		{
+			kind: 'wait',
+			id: 'serving',
+			says: 'until a last look shows it alive and ready',
+			looks: ['server', 'holders'],
+			limitMs: 30_000,
+			until: here => ready(server, launchId, here),
+		},
+	];
+}
+
+/** So that another console, later, need not ask again. */
+const provedStep = (server: ServerConfig, launchId: string): Step => ({
+	kind: 'run',
+	id: 'proved',
+	says: 'note beside the record that this launch is proved',
+	script: `printf '%s\\n' ${quote(launchId)} >${quote(provedPath(server))}`,
+	limitMs: 10_000,
+});
 
 function canaryStep(server: ServerConfig, dump: DumpConfig, extraction: ExtractionConfig | null, id: string): Step {
 	const {script, program} = canary({

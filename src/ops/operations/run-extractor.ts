@@ -2,7 +2,8 @@ import {fresh} from '../facts.ts';
 import {standing} from '../preflight/preflight.ts';
 import type {ExtractionConfig, Target} from '../target.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
-import {type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
+import {isRefusal, type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
+import {sendExtractor} from './send-extractor.ts';
 
 export const runExtractor: Operation<Record<string, never>> = {
 	id: 'run-extractor',
@@ -43,7 +44,11 @@ export function extractorPlan({target, facts, nowMs}: Situation): Plan | Refusal
 	if (!extraction) return refuse(NOT_CONFIGURED);
 	if (!inventory) return refuse(NOT_SEEN);
 	const manager = fresh(facts.services)?.manager === 'systemd' ? 'systemd' : 'none';
-	const launch = extractorLaunch(target, extraction, nowMs, manager);
+	const adopts = extraction.script === null && inventory.present > 0 && isWithoutManifest(facts);
+	const sent =
+		extraction.script || extraction.program ? null : sendExtractor({target, facts, nowMs}, adopts ? ['--adopt'] : []);
+	if (sent && isRefusal(sent)) return sent;
+	const launch = extractorLaunch(target, extraction, nowMs, manager, sent?.argv ?? null, adopts);
 	const before = {present: inventory.present, newestAt: inventory.newestAt ?? 0};
 	return {
 		operation: 'run-extractor',
@@ -57,6 +62,7 @@ export function extractorPlan({target, facts, nowMs}: Situation): Plan | Refusal
 			says: `${each.path}: ${each.reason}; not counted as done`,
 		})),
 		steps: [
+			...(sent?.steps ?? []),
 			{
 				kind: 'run',
 				id: 'start',
@@ -88,15 +94,12 @@ export function extractorPlan({target, facts, nowMs}: Situation): Plan | Refusal
 				until: (here, since) => moving(extraction, before, here, since),
 			},
 		],
-		warnings:
-			inventory.holes.length > 0
-				? [
-						`holes: ${inventory.holes
-							.map(([from, to]) => (from === to ? from : `${from}-${to}`))
-							.slice(0, 8)
-							.join(' ')}`,
-					]
-				: [],
+		warnings: [
+			...(adopts
+				? [`there is no manifest: all ${inventory.present} files are looked at, and the tree is taken over`]
+				: []),
+			...(inventory.holes.length > 0 ? [`holes: ${holesInWords(inventory.holes)}`] : []),
+		],
 		inverse: 'stop it with the stop-extractor operation; it finishes the sample in flight',
 	};
 }
@@ -106,6 +109,8 @@ function extractorLaunch(
 	extraction: ExtractionConfig,
 	nowMs: number,
 	manager: 'systemd' | 'none',
+	sent: readonly string[] | null,
+	adopts: boolean,
 ): Launch {
 	const launchId = nowMs.toString(36);
 	const unit = `relight-extraction-${launchId}`;
@@ -113,7 +118,12 @@ function extractorLaunch(
 	const argv =
 		script && target.server
 			? [target.server.python, script.destination, ...script.argv]
-			: [...program, 'extract', ...(config ? ['--config', config] : [])];
+			: (sent ?? [
+					...(program ?? []),
+					'extract',
+					...(config ? ['--config', config] : []),
+					...(adopts ? ['--adopt'] : []),
+				]);
 	return {
 		unit,
 		argv,
@@ -124,6 +134,16 @@ function extractorLaunch(
 		record: {launchId, unit: manager === 'systemd' ? `${unit}.service` : null, argv, log: extraction.log, at: nowMs},
 	};
 }
+
+const holesInWords = (holes: readonly (readonly [from: number, to: number])[]): string =>
+	holes
+		.map(([from, to]) => (from === to ? from : `${from}-${to}`))
+		.slice(0, 8)
+		.join(' ');
+
+/** Files and no manifest: a tree of before, which the extractor takes over after a look at every file. */
+const isWithoutManifest = (facts: Situation['facts']): boolean =>
+	fresh(facts.files)?.files.find(({role}) => role === 'manifest')?.state === 'gone';
 
 type Before = {readonly present: number; readonly newestAt: number};
 

@@ -1,4 +1,5 @@
 import {quote} from '../command.ts';
+import {manifestPath} from '../extract/manifest-path.ts';
 import {isVolatile, parseMountinfo} from '../formats/mountinfo.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import lookProgram from '../hook/look.py';
@@ -10,6 +11,8 @@ import type {Answer, Probe, ProbeContext} from './probe.ts';
 /** Files that the work needs, asked for by path: is it there, is it whole, does it survive a boot. */
 export type FilesFacts = {
 	readonly files: readonly HostFile[];
+	/** Version of the Node in the route's PATH, `20.19.2`; '' when there is none, null when that did not answer. */
+	readonly node: string | null;
 	readonly model: ModelFacts | null;
 	readonly patch: PatchFacts | null;
 	/** What the server's own Python says of the package and the hook that it would import. null: no server. */
@@ -18,7 +21,7 @@ export type FilesFacts = {
 
 export type HostFile = {
 	readonly path: string;
-	readonly role: 'script' | 'dataset' | 'model' | 'patch' | 'python' | 'other';
+	readonly role: 'script' | 'dataset' | 'manifest' | 'model' | 'patch' | 'python' | 'other';
 	/** `differs`: there, but not the file that the configuration names by its hash. */
 	readonly state: 'present' | 'gone' | 'differs' | 'no answer';
 	readonly bytes: number | null;
@@ -65,12 +68,13 @@ export const files: Probe<FilesFacts> = {
 		const wanted = wantedFiles(target);
 		const {server} = target;
 		if (wanted.length === 0) return null;
-		const asks = wanted.map(({path, hash}, index) => `f ${index} ${quote(path)}${hash ? ' 1' : ''} &`);
+		const asks = [...wanted.map(({path, hash}, index) => `f ${index} ${quote(path)}${hash ? ' 1' : ''} &`), 'n &'];
 		const model = server === null ? [] : [`m ${quote(server.model)} &`];
 		const patch = server?.tree ? [`k ${quote(`${server.tree}/${PATCHED}`)} &`] : [];
 		return [
 			DEFINE_MARK,
 			`${mark('mounts')}; cat "$PROC/self/mountinfo" 2>/dev/null || cat "$PROC/1/mountinfo" 2>/dev/null`,
+			'n() { pr "n $(timeout -k 1 3 node --version 2>/dev/null)"; }',
 			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
 			`m() { pr "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; pr "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
@@ -95,6 +99,7 @@ function wantedFiles({extraction, server, files: others}: Target): readonly Want
 		wanted.push({path: destination, role: 'script', hash: true, sha256});
 	}
 	if (extraction) plain(extraction.dataset, 'dataset');
+	if (extraction) plain(manifestPath(extraction.output), 'manifest');
 	if (server) {
 		plain(server.python, 'python');
 		plain(server.model, 'model');
@@ -131,6 +136,7 @@ function parseFiles(answer: Answer, {target}: ProbeContext<FilesFacts>): FilesFa
 	const tree = target.server?.tree ?? null;
 	return {
 		files: hostFiles,
+		node: nodeFrom(body('n')),
 		model: target.server === null ? null : modelFrom(body('m'), body('x')),
 		patch: tree === null ? null : patchFrom(`${tree}/${PATCHED}`, body('k')),
 		hook: target.server === null ? null : hookFrom(target.server.python, lines),
@@ -143,6 +149,9 @@ function hookFrom(python: string, lines: readonly string[]): HookLook {
 	const status = at < 0 ? null : Number.parseInt(text.slice(at + ENDED.length), 10);
 	return readLook(python, status, at < 0 ? text : text.slice(0, at));
 }
+
+const nodeFrom = (said: string | undefined): string | null =>
+	said === undefined ? null : said.trim().replace(/^v/, '');
 
 function stateOf(status: string, sha256: string | null, expected: string | null): HostFile['state'] {
 	if (status === '124' || status === '137') return 'no answer';

@@ -1,4 +1,4 @@
-import {quote} from '../command.ts';
+import {quote, show} from '../command.ts';
 import {listenerOf, listensIn} from '../formats/listeners.ts';
 import {type ProcStat, parseStat, splitStat} from '../formats/proc-stat.ts';
 import {foldLines} from '../formats/progress-lines.ts';
@@ -14,6 +14,8 @@ import {type Answer, type Known, known, type Probe, type ProbeContext, unknown} 
 /** The model server as the host shows it. Liveness is tokens advancing; a wrapper that lives over a dead server is dead. */
 export type ServerFacts = {
 	readonly record: LaunchRecord | null;
+	/** A real request of this very launch came back whole: the canary leaves its mark beside the record. */
+	readonly proved: boolean;
 	/** The recorded identity now. `other`: the pid belongs to somebody else, or the boot id differs. */
 	readonly process: 'none' | 'alive' | 'gone' | 'other' | 'zombie' | 'wrapper only';
 	readonly phase: ServerPhase;
@@ -62,6 +64,9 @@ export type LaunchRecord = {
 const SECTIONS = ['boot', 'record', 'stat', 'family', 'port', 'log'] as const;
 const TAIL_LINES = 200;
 
+/** Holds the id of the launch that was proved last. */
+export const provedPath = (server: ServerConfig): string => `${launchRecordPath(server)}.proved`;
+
 export const launchRecordPath = (server: ServerConfig): string => `${server.log}/relight-launch-${server.name}.json`;
 
 /**
@@ -81,7 +86,7 @@ export const server: Probe<ServerFacts> = {
 		const {port} = target.server;
 		return [
 			DEFINE_MARK,
-			capture('j', 2, `head -c 65536 ${quote(launchRecordPath(target.server))}`),
+			capture('j', 2, `head -qc 65536 ${show([launchRecordPath(target.server), provedPath(target.server)])}`),
 			`${mark('boot')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b $r"; ${mark('record')}; printf %s "$j"`,
 			`${memberOf('p', 'j', 'pid')}; g=\${j#*'"log":'}; if [ "$g" = "$j" ]; then g=${quote(hints.serverLog ?? '')}; else g=\${g#*'"'}; g=\${g%%'"'*}; fi`,
 			`cd "$PROC" || exit 3; ${mark('stat')}; ${READ_STAT}; pr "$c"`,
@@ -109,7 +114,8 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 			'no answer in 2 s',
 			`the directory ${target.server?.log ?? ''} is on a mount that hangs: see the mounts`,
 		);
-	const record = readLaunchRecord(sections.record);
+	const [, recorded = sections.record, proved = ''] = /^\s*(\{.*\})\s*(\S*)\s*$/s.exec(sections.record) ?? [];
+	const record = readLaunchRecord(recorded);
 	const process = record ? processOf(record, bootId, sections.stat, sections.family) : 'none';
 	const state = /^(\d+) (\d+) (\S*)\n/.exec(sections.log);
 	const zone = state?.[3] ?? '';
@@ -131,6 +137,7 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 	const portOwner = portOwnerOf(sections.port, target.server?.port ?? 0);
 	return {
 		record,
+		proved: record !== null && proved === record.launchId,
 		process,
 		...told,
 		phase: ended ? 'dead' : logSizeBytes === null ? phaseWithoutLog(process, portOwner) : told.phase,

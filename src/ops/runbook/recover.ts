@@ -142,8 +142,12 @@ function serverReady({facts, target}: Situation): Verdict {
 	if (!target.server) return met('no server configured');
 	const server = fresh(facts.server);
 	if (!server) return unseen('server');
-	if (server.process === 'alive' && (server.phase === 'ready' || server.phase === 'serving'))
+	if (server.process === 'alive' && (server.phase === 'ready' || server.phase === 'serving')) {
+		const works = fresh(facts.extraction)?.run?.alive === true;
+		if (target.dump && !server.proved && !works)
+			return wrong(`${server.phase} (pid ${server.record?.pid}), but no request has proved that it dumps`);
 		return met(`${server.phase} (pid ${server.record?.pid})`);
+	}
 	return wrong(server.process === 'none' ? 'not launched' : `${server.process}, ${server.phase}`);
 }
 

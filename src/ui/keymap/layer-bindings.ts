@@ -1,7 +1,7 @@
-import {isStale, lockWords} from '../../ops/act-lock.ts';
+import {lockWords} from '../../ops/act-lock.ts';
 import type {Action} from '../../state/actions.ts';
 import {READING_MS, TYPE_AHEAD_MS} from '../../state/confirm.ts';
-import {othersLock} from '../../state/others-lock.ts';
+import {mayBreak, othersLock} from '../../state/others-lock.ts';
 import {selectAlerts} from '../../state/selectors/header.ts';
 import {OFFERED, selectOffers} from '../../state/selectors/offers.ts';
 import type {ConsoleState, Overlay} from '../../state/state.ts';
@@ -91,7 +91,7 @@ function offered(state: ConsoleState, index: number): Meaning {
 function breakable(state: ConsoleState): Meaning {
 	const held = othersLock(state);
 	if (!held) return refused('nobody else acts on this host');
-	return isStale(held) ? {type: 'break-lock'} : refused(lockWords(held));
+	return mayBreak(held, state.session) ? {type: 'break-lock'} : refused(lockWords(held));
 }
 
 function abort({operation}: ConsoleState): Meaning {

@@ -310,7 +310,7 @@ test('a recovery plans a launch with the hook that it will have restored, and no
 test('launch-server sends argv and environment as they are configured, and leaves a record', () => {
 	const plan = planned('launch-server', here({...NOBODY, ...NO_DUMPS}));
 	const id = NOW.toString(36);
-	expect(plan.steps.map(step => step.id)).toEqual(['start', 'record', 'ready', 'canary', 'serving']);
+	expect(plan.steps.map(step => step.id)).toEqual(['start', 'record', 'ready', 'canary', 'proved', 'serving']);
 	expect(scripts(plan)[0]).toBe(
 		`mkdir -p /data/eagle3/synth_100k/logs /dev/shm/sglang_hs || exit 1\n` +
 			`systemd-run --no-ask-password --unit=kimi-${id} -p StandardOutput=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p StandardError=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p KillMode=control-group --setenv=SGLANG_HS_DUMP_DIR=/dev/shm/sglang_hs -- /root/ml-env/bin/python3 -m sglang.launch_server --model-path /shared/kimi-k2.5-int4 --tp-size 8 --port 8000`,
@@ -369,4 +369,29 @@ test('free-gpus counts a zombie with live threads as one that still holds its ca
 	const ended = {...headless, threads: 1};
 	const after = here({processes: {...sampleFacts.processes, processes: [ended]}});
 	expect(grace.until(after, NOW).state).toBe('met');
+});
+
+test('a server that is starting is watched and proved, and no second one is launched; a ready one is left alone', () => {
+	const record = {
+		launchId: 'abc',
+		bootId: 'boot',
+		pid: 77,
+		startTicks: 7,
+		unit: 'kimi-abc.service',
+		port: 8000,
+		argv: [],
+		log: '/l',
+		at: NOW,
+	};
+	const server = {...sampleFacts.server, record, process: 'alive' as const, phase: 'loading' as const};
+	const plan = planned('launch-server', here({server}));
+	expect(plan.title).toBe('watch the server that was launched (pid 77) come up on port 8000, and prove it');
+	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'canary', 'proved', 'serving']);
+	const recovery = planned('recover', here({...NOBODY, ...NO_DUMPS, server}));
+	expect(scripts(recovery).join()).not.toContain('sglang.launch_server');
+	expect(recovery.steps.map(step => step.id)).toContain('canary');
+	expect(planned('launch-server', here({server: {...server, phase: 'ready'}})).title).toBe(plan.title);
+	expect(refusal('launch-server', here({server: {...server, phase: 'ready', proved: true}}))).toContain(
+		'a server is already running (pid 77, ready)',
+	);
 });

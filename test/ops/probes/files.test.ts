@@ -46,6 +46,7 @@ describe('files that the work needs', () => {
 		const facts = await look(files, contextOf({target: target(root, sha256('print(1)\n'))}), {proc: proc.root});
 		const plain = {sha256: null, volatile: false};
 		expect(facts).toEqual({
+			node: process.versions.node,
 			files: [
 				{...plain, path: `${root}/bin/python3`, role: 'python', state: 'present', bytes: 10},
 				{...plain, path: `${root}/model dir`, role: 'model', state: 'present', bytes: null},

@@ -53,6 +53,7 @@ describe('server', () => {
 		const text = fixture('sglang/loading.log');
 		expect(parse({log: text})).toEqual({
 			record: RECORD,
+			proved: false,
 			process: 'alive',
 			phase: 'loading',
 			shards: {done: 13, total: 64},
@@ -271,6 +272,11 @@ describe('on this machine', () => {
 		]);
 		const again = await look(server, {...context, last: facts});
 		expect({...again, portOwner: null}).toEqual({...facts, portOwner: null});
+		const mark = `${launchRecordPath(config)}.proved`;
+		writeFileSync(mark, 'an-earlier-launch\n');
+		expect((await look(server, context)).proved).toBe(false);
+		writeFileSync(mark, `${record.launchId}\n`);
+		expect(await look(server, context)).toMatchObject({proved: true, record});
 		tree.remove();
 	});
 
@@ -281,6 +287,7 @@ describe('on this machine', () => {
 		});
 		expect(facts).toEqual({
 			record: null,
+			proved: false,
 			process: 'none',
 			phase: 'none',
 			shards: null,

@@ -223,6 +223,7 @@ export const sampleFacts: FactValues = {
 	},
 	server: {
 		record: null,
+		proved: false,
 		process: 'none',
 		phase: 'none',
 		shards: null,
@@ -286,6 +287,7 @@ export const sampleFacts: FactValues = {
 				volatile: true,
 			},
 		],
+		node: '20.19.2',
 		model: {shards: 64, shardsExpected: 64, missing: []},
 		patch: {path: '/root/sglang/deepseek_v2.py', state: 'present'},
 		hook: {
