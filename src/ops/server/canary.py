@@ -23,8 +23,8 @@ ASK = json.loads(sys.argv[1])
 DUMPS, WIDTH, KIND = ASK["dumps"], ASK["hiddenSize"], ASK["kind"]
 STAGING = ASK["staging"]
 ASIDE = os.path.join(DUMPS, ".quarantine", "canary-" + ASK["id"])
-# Beside the place, not in it: what lies there when an extraction begins is moved once more.
-STAGED_ASIDE = os.path.join(os.path.dirname(STAGING or DUMPS), "quarantine", "canary-" + ASK["id"])
+# Beside the place, not in it: what lies there when an extraction begins is moved. And no quarantine: these are no samples.
+STAGED_ASIDE = os.path.join(os.path.dirname(STAGING or DUMPS), ".canary", ASK["id"])
 STATES = ("aux_0", "aux_1", "aux_2", "final_pre", "final_post")
 PATCH_STATES = ("aux_0", "aux_1", "aux_2", "final")
 BLOCK = 1 << 18

@@ -25,8 +25,8 @@ export const CANARY_LIMIT_MS = (LIMIT_S + 10) * 1_000;
 /**
  * Two real requests that must leave complete and right dumps, judged on the host by the server's Python: rows, bytes, sums,
  * ids, layers, every value finite, the norm. What it prints last is for people; exit 1 when a dump is wrong or none came.
- * The dumps go to `.quarantine/canary-<id>` in the dump directory, staged files to `quarantine/canary-<id>` in the output. `script` reads `program` on standard input and names
- * it by its sum.
+ * The dumps go to `.quarantine/canary-<id>` in the dump directory, staged files to `.canary/<id>` in the output. `script`
+ * reads `program` on standard input and names it by its sum.
  */
 export function canary({server, dumps, dumpDir, hiddenSize, maxTokens, id}: Canary): {script: string; program: string} {
 	const {short, long} = canaryTokens(maxTokens);

@@ -11,7 +11,16 @@ export const crc32 = (bytes: Buffer, before = 0): number => compute(bytes, befor
  * Takes the native package where someone installed it: about twice as fast on long runs. It is no dependency, and one
  * that counts differently is not used. Says which one computes from now on.
  */
-export async function preferNativeCrc(name = '@node-rs/crc32'): Promise<'zlib' | 'native'> {
+export function preferNativeCrc(name = '@node-rs/crc32'): Promise<'zlib' | 'native'> {
+	const found = tried.get(name) ?? tryNative(name);
+	tried.set(name, found);
+	return found;
+}
+
+/** To look for a package that is not there takes as long as to look at ten files. */
+const tried = new Map<string, Promise<'zlib' | 'native'>>();
+
+async function tryNative(name: string): Promise<'zlib' | 'native'> {
 	try {
 		const found: {readonly crc32?: unknown} = await import(name);
 		const native = found.crc32 as Crc32;

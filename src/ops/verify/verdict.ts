@@ -8,7 +8,8 @@ import type {Damage, UnsupportedKind} from '../tensor/damage.ts';
  * - `structure`: about 10 KB read; all metadata, the pickle, each storage's size, shapes that agree. Sees also: a tail of
  *   zeros, damaged headers, hostile pickles. Blind to: tensor data.
  * - `crc`: every byte read and summed. Sees also: any changed bit, zeroed or swapped pages. Blind to: values that were wrong
- *   when they were written. Without checksums (safetensors, torch told to write none) only zeroed pages are seen.
+ *   when they were written. Without checksums (safetensors, torch told to write none) only zeroed pages are seen, unless the
+ *   journal of the extractor that stored the file has its sum.
  * - `values`: sees also NaN and infinity, states of zeros, one layer stored twice, impossible ids or ids other than the
  *   dataset's, a mask that trains nothing, and with a norm weight a final state on the wrong side of the norm. Blind to:
  *   plausible numbers that are not this model's.

@@ -10,6 +10,7 @@ import {DumpWatch, systemWatch, type WatchIo} from '../../../src/ops/extract/dum
 import type {DumpSource, RawDump} from '../../../src/ops/extract/dumps.ts';
 import {namedDumps} from '../../../src/ops/extract/named-dumps.ts';
 import {bundle} from '../drill/support/part-program.ts';
+import {until} from '../drill/support/shell.ts';
 import {fiveStates, packed, writeRaw} from './support/hook-dumps.ts';
 
 let root: string;
@@ -106,17 +107,29 @@ test('a directory that vanishes and comes back is watched again', async () => {
 	expect((await waiting).states).toEqual(fiveStates(idsOf(3)));
 });
 
-test('a directory that was replaced is watched under its new identity', async () => {
-	const {io, ready} = counted({...watching, slowMs: 30});
-	const from = sourceWith(io);
+test('a directory that was mounted over is watched under its new identity, though no watcher tells', async () => {
+	let watchers = 0;
+	const mute = (): FSWatcher => {
+		const made = Object.assign(new EventEmitter(), {close: () => Promise.resolve()});
+		watchers++;
+		setImmediate(() => made.emit('ready'));
+		return made as unknown as FSWatcher;
+	};
+	const from = sourceWith({...watching, slowMs: 10, watch: () => Promise.resolve(mute())});
 	const waiting = wait(from, 4);
-	await ready(1);
+	const seen = (count: number) =>
+		until(
+			() => watchers,
+			now => now >= count,
+		);
+	await seen(1);
 	mkdirSync(`${root}/new`);
 	renameSync(dumps, `${root}/old`);
 	renameSync(`${root}/new`, dumps);
-	await ready(2);
+	await seen(2);
 	writeRaw(dumps, rid(4), idsOf(4));
 	expect((await waiting).states).toEqual(fiveStates(idsOf(4)));
+	expect(watchers).toBe(2);
 });
 
 test('watching keeps no process alive', async () => {

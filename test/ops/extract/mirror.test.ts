@@ -2,6 +2,7 @@ import {mkdirSync, readFileSync, renameSync, truncateSync, writeFileSync} from '
 import {dirname} from 'node:path';
 import {afterEach, beforeEach, expect, test} from 'vitest';
 import {HIDDEN_SIZE} from '../../../src/ops/drill/build-data.ts';
+import {mirrorTree} from '../../../src/ops/extract/mirror.ts';
 import type {StorageDtype} from '../../../src/ops/tensor/dtype.ts';
 import {type Tree, tensor} from '../../../src/ops/tensor/pickle.ts';
 import {planTorchFile, torchFile} from '../../../src/ops/tensor/torch-file.ts';
@@ -155,6 +156,8 @@ test('a tree of two forms is refused, two files named, wherever the odd one is',
 	);
 	expect(bench.server.rids).toEqual([]);
 	put(89, SPECFORGE);
+	// Seen before any file is looked into as a whole.
+	expect(() => mirrorTree(bench.extraction)).toThrow(/mixes forms: .*data_0\.pt holds .*, and .*data_89\.pt holds/);
 	expect(await bench.run({adopt: true})).toBe(4);
 	expect(bench.lines.at(-1)).toMatch(/mixes forms: .*data_0\.pt holds .*, and .*data_89\.pt holds/);
 });

@@ -388,7 +388,7 @@ describe.skipIf(!PYTHON)('the canary of a launch', () => {
 			const {code, lines, root} = await fly(stage(), {dumps: STAGED});
 			expect(lines[1]).toMatch(new RegExp(`40 of 40 rows of 8 states read; finite, all different; ${NORMS}`));
 			expect(code).toBe(0);
-			expect(readdirSync(`${root}/quarantine/canary-l1`).sort()).toEqual(
+			expect(readdirSync(`${root}/.canary/l1`).sort()).toEqual(
 				['long', 'short'].flatMap(each => [`relight-canary-l1-${each}.json`, `relight-canary-l1-${each}.ready`]),
 			);
 		});

@@ -67,7 +67,7 @@ function moveRequests(dumps: string, aside: string, label: string): void {
 function moveNamed({dumps, staging, id}: Asked, rid: string, aside: string): void {
 	if (existsSync(`${dumps}/req_${rid}`)) renameSync(`${dumps}/req_${rid}`, `${aside}/req_${rid}`);
 	if (staging === null) return;
-	const place = `${dirname(staging)}/quarantine/canary-${id}`;
+	const place = `${dirname(staging)}/.canary/${id}`;
 	mkdirSync(place, {recursive: true});
 	for (const end of ['.ready', '.json'])
 		if (existsSync(`${staging}/${rid}${end}`)) renameSync(`${staging}/${rid}${end}`, `${place}/${rid}${end}`);

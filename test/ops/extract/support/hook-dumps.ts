@@ -122,7 +122,6 @@ export function writeStaged(staging: string, rid: string, ids: readonly number[]
 		tensors: stagedTensors(form, plan, ids.length, HIDDEN_SIZE),
 	};
 	change(sidecar);
-	mkdirSync(staging, {recursive: true});
 	writeFileSync(`${staging}/${rid}.json`, JSON.stringify(sidecar));
 	writeFileSync(`${staging}/${rid}.tmp`, damage(bytes));
 	renameSync(`${staging}/${rid}.tmp`, `${staging}/${rid}.ready`);
