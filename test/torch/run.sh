@@ -1,6 +1,7 @@
 #!/bin/sh
 # The hook on a real torch. Uses a Python that has one, else installs Debian's when root, else says why it was skipped.
-# RELIGHT_TORCH_PYTHON names another interpreter; further words choose tests by part of their name.
+# RELIGHT_TORCH_PYTHON names another interpreter; further words choose tests by part of their name. --latest makes a place of
+# its own with the newest torch and safetensors and the loaders of SpecForge and speculators (some 6 GB, by pip).
 cd "$(dirname "$0")/../.." || exit 1
 
 has_torch() { "$1" -c 'import torch' 2>/dev/null; }
@@ -18,7 +19,23 @@ find_python() {
 	return 1
 }
 
-if ! find_python; then
+latest() {
+	place=${RELIGHT_TORCH_PLACE:-${TMPDIR:-/tmp}/relight-torch-latest}
+	python="$place/bin/python"
+	[ -x "$python" ] || python3 -m venv "$place" || skip 'no venv can be made here'
+	has_torch "$python" || { echo 'installing the newest torch (some minutes)'; "$python" -m pip install -q torch safetensors numpy >/dev/null 2>&1; }
+	has_torch "$python" || skip 'the newest torch could not be installed'
+	# Without what they pin: the torch that is there is the one to be proved.
+	for wanted in 'hs-connectors speculators specforge' 'datasets openai loguru pydantic pydantic-settings transformers'; do
+		flags=; [ "${wanted#hs-}" = "$wanted" ] || flags=--no-deps
+		"$python" -m pip install -q $flags $wanted >/dev/null 2>&1 || echo "not installed: $wanted"
+	done
+}
+
+if [ "$1" = --latest ]; then
+	shift
+	latest
+elif ! find_python; then
 	[ -z "$RELIGHT_TORCH_PYTHON" ] || skip "$RELIGHT_TORCH_PYTHON has no torch"
 	command -v apt-get >/dev/null || skip 'no Python here has torch, and there is no apt-get to install it with'
 	[ "$(id -u)" = 0 ] || skip 'no Python here has torch, and only root may install python3-torch'

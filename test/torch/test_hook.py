@@ -803,6 +803,70 @@ class Samples(Staged):
             self.assertEqual(first.read() == second.read(), True, words)
 
 
+def package(name):
+    """A trainer's own module, or the reason why it is not here."""
+    try:
+        return importlib.import_module(name), None
+    except Exception as error:
+        return None, '%s is not here: %s' % (name.split('.')[0], str(error).split('\n')[0])
+
+
+READER, NO_READER = package('specforge.runtime.data_plane.offline_reader')
+SPECFORGE, NO_SPECFORGE = package('specforge.data.preprocessing')
+SPECULATORS, NO_SPECULATORS = package('speculators.train.data')
+DATASETS, NO_DATASETS = package('datasets')
+SAFETENSORS, NO_SAFETENSORS = package('safetensors.torch')
+
+
+class Trainers(Samples):
+    """The same samples in the trainers' own loaders, where those are installed."""
+
+    def placed(self, layout, name):
+        path, *own = self.sample(layout)
+        place = os.path.join(self.folder, 'tree', name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copy(path, place)
+        return place, *own
+
+    @unittest.skipIf(READER is None, NO_READER)
+    def test_specforge_lists_and_checks_every_file(self):
+        for layout in ('universal', 'specforge'):
+            place, *_ = self.placed(layout, 'rows_0-2000/data_41.ckpt')
+            refs = READER.OfflineManifestReader(os.path.join(self.folder, 'tree'), validate_files=True).read()
+            self.assertEqual([each.feature_store_uri for each in refs], ['file://' + place], layout)
+            self.assertEqual(refs[0].num_tokens, 40)
+            raw = READER.load_feature_file(place)
+            self.assertEqual(raw['aux_hidden_state'].shape, (1, 40, 48))
+
+    @unittest.skipIf(SPECFORGE is None, NO_SPECFORGE)
+    def test_specforge_trains_on_the_states_of_the_model(self):
+        for layout in ('universal', 'specforge'):
+            place, own, own_ids, mask = self.placed(layout, 'rows_0-2000/data_41.ckpt')
+            sample = SPECFORGE.OfflineEagle3Dataset([place], max_len=17)[0]
+            self.assertTrue(torch.equal(sample['hidden_state'][0], torch.cat(own[:3], 1)[:17]), layout)
+            self.assertTrue(torch.equal(sample['target'][0], own[4][:17]), layout)
+            self.assertTrue(torch.equal(sample['input_ids'][0], own_ids[:17]), layout)
+            self.assertTrue(torch.equal(sample['loss_mask'][0, :-1], mask[:16]), layout)
+
+    @unittest.skipIf(SPECULATORS is None or DATASETS is None, NO_SPECULATORS or NO_DATASETS)
+    def test_speculators_trains_on_the_states_of_the_model(self):
+        _, own, own_ids, mask = self.placed('speculators', 'hidden_states/hs_0.safetensors')
+        rows = {'input_ids': [own_ids.tolist()], 'loss_mask': [mask.tolist()], 'seq_len': [40]}
+        data = DATASETS.Dataset.from_dict(rows).with_format('torch')
+        data.save_to_disk(os.path.join(self.folder, 'tree'))
+        sample = SPECULATORS.ArrowDataset(2048, os.path.join(self.folder, 'tree'), on_missing='raise')[0]
+        self.assertTrue(torch.equal(sample['hidden_states'], torch.cat(own[:3], 1)))
+        self.assertTrue(torch.equal(sample['verifier_last_hidden_states'], own[3]))
+        self.assertTrue(torch.equal(sample['input_ids'], own_ids))
+
+    @unittest.skipIf(SAFETENSORS is None, NO_SAFETENSORS)
+    def test_safetensors_loads_it(self):
+        place, own, own_ids, _ = self.placed('speculators', 'hs_0.safetensors')
+        found = SAFETENSORS.load_file(place)
+        self.assertTrue(torch.equal(found['token_ids'], own_ids))
+        self.assertTrue(torch.equal(found['hidden_states'], torch.stack(own[:4], 1)))
+
+
 class Speed(Case):
     def test_100_megabytes(self):
         """A figure, not a limit."""
@@ -831,10 +895,10 @@ class Counting(unittest.TextTestResult):
 
 
 def load_tests(loader, tests, pattern):
-    """Two inherit helpers from Staged, not its tests."""
-    own = {case.__name__: [each for each in vars(case) if each.startswith('test_')] for case in (RelightWrites, Samples)}
+    """Three inherit helpers, not the tests beside them."""
+    own = {case.__name__: [each for each in vars(case) if each.startswith('test_')] for case in (RelightWrites, Samples, Trainers)}
     suite = unittest.TestSuite()
-    for case in (Raw, WhoIsSkipped, Refusals, NeverRaises, Staged, DrillWrites, RelightWrites, Samples, Speed):
+    for case in (Raw, WhoIsSkipped, Refusals, NeverRaises, Staged, DrillWrites, RelightWrites, Samples, Trainers, Speed):
         names = own.get(case.__name__) or loader.getTestCaseNames(case)
         suite.addTests(case(name) for name in names)
     return suite
