@@ -8,8 +8,8 @@ let compute: Crc32 = zlibCrc32;
 export const crc32 = (bytes: Buffer, before = 0): number => compute(bytes, before);
 
 /**
- * Takes the native package where someone installed it: about twice as fast on long runs. It is no dependency, and one
- * that counts differently is not used. Says which one computes from now on.
+ * Takes the native package where it could be installed: about twice as fast on long runs. It is optional, and one that
+ * counts differently is not used. Says which one computes from now on.
  */
 export function preferNativeCrc(name = '@node-rs/crc32'): Promise<'zlib' | 'native'> {
 	const found = tried.get(name) ?? tryNative(name);
@@ -30,7 +30,7 @@ async function tryNative(name: string): Promise<'zlib' | 'native'> {
 			return 'native';
 		}
 	} catch {
-		// Not there, which is the usual case.
+		// Not for this machine, or the one file that was sent to a host.
 	}
 	return 'zlib';
 }
