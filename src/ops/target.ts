@@ -49,6 +49,8 @@ export type ServerConfig = {
 	readonly log: string;
 	/** Unit name and launch id; one server per name. */
 	readonly name: string;
+	/** Whether a launch gets the flags that whole states need and its line does not have; off when not said. */
+	readonly protect?: boolean;
 	/** How long a start may take before it counts as stalled, per phase. */
 	readonly phaseLimitMs: number;
 };

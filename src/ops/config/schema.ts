@@ -92,6 +92,7 @@ const server = z.strictObject({
 		.regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/, 'expected a unit name without blanks')
 		.default('relight-server'),
 	phaseLimit: z.number().positive().default(900),
+	protect: z.boolean().default(true),
 });
 
 const extraction = z.strictObject({

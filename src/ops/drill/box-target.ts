@@ -81,6 +81,8 @@ export function boxTarget({
 				...['--trust-remote-code', '--tp-size', '8', '--mem-fraction-static', '0.88', '--host', '0.0.0.0'],
 				...['--disable-cuda-graph', '--disable-radix-cache', '--disable-custom-all-reduce', '--log-level', 'info'],
 			],
+			// The line of the incident, word for word.
+			protect: false,
 			log: paths.logs,
 			name: 'relight-server',
 			phaseLimitMs: 60_000,
@@ -135,7 +137,7 @@ export function withHook(target: Target, paths: BoxPaths, version: string): Targ
 	const unpatched = {...target, server: {...server, env}};
 	const facts: HookFacts = {
 		python: '',
-		sglang: {directory: `${paths.tree}/python/sglang`, version, source: null, bytecode: null, hooks: true},
+		sglang: {directory: `${paths.tree}/python/sglang`, version, source: null, bytecode: null, flags: null, hooks: true},
 		tree: null,
 		hook: {importable: null, placed: null},
 		model: MODEL,

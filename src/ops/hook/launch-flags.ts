@@ -1,3 +1,4 @@
+import {flagValue, protectionsOf} from '../server/protections.ts';
 import type {Target} from '../target.ts';
 import type {HookFacts, ModelShape} from './look.ts';
 import {atLeast, SINCE} from './sglang-version.ts';
@@ -76,17 +77,7 @@ export function launchFlags({server, dump, extraction}: Target, facts: HookFacts
 	};
 	const wanted: (readonly string[])[] = [
 		['--forward-hooks', JSON.stringify(hookSpecs(place, writer))],
-		// Chunks cut rows and cached tokens have none.
-		['--chunked-prefill-size', '-1'],
-		...(extraction && extraction.maxTokens > DEFAULT_PREFILL_TOKENS
-			? [['--max-prefill-tokens', String(extraction.maxTokens)]]
-			: []),
-		['--disable-radix-cache'],
-		['--disable-overlap-schedule'],
-		// Hooks fire on the eager path alone.
-		['--disable-cuda-graph'],
-		...(since(SINCE.piecewiseGraphs) && !since(SINCE.oneGraphSwitch) ? [['--disable-piecewise-cuda-graph']] : []),
-		...(since(SINCE.fusionCanBeOff) ? [['--enforce-disable-flashinfer-allreduce-fusion']] : []),
+		...protectionsOf({extraction}, facts.sglang).map(({words}) => words),
 	];
 	const set = server?.args ?? [];
 	const args = wanted.filter(words => {
@@ -105,18 +96,4 @@ export function launchFlags({server, dump, extraction}: Target, facts: HookFacts
 	];
 	if (!dump) notes.push('no dump directory is configured (dump.dir): RELIGHT_HS_DUMP_DIR has to name one');
 	return {env: variables.filter(([name, value]) => server?.env[name] !== value), args, notes};
-}
-
-/** SGLang's own limit of tokens in one prefill batch. */
-const DEFAULT_PREFILL_TOKENS = 16_384;
-
-/** Value of a flag in an argument list, '' for a bare one, null when it is not there. `--flag=value` counts too. */
-export function flagValue(args: readonly string[], flag: string): string | null {
-	for (const [at, word] of args.entries()) {
-		if (word.startsWith(`${flag}=`)) return word.slice(flag.length + 1);
-		if (word !== flag) continue;
-		const next = args[at + 1] ?? '';
-		return next.startsWith('--') ? '' : next;
-	}
-	return null;
 }

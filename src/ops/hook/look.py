@@ -9,8 +9,10 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import sys
 
+FLAG = re.compile(rb'["\'](--[a-z0-9][a-z0-9-]*)["\']')
 MARKERS = (b'_hs_dump_dir', b'SGLANG_HS_DUMP_DIR')
 PATCHED = 'srt/models/deepseek_v2.py'
 LARGEST = 16 << 20
@@ -60,6 +62,15 @@ def package(name):
         return None
 
 
+def flags(path):
+    """What launch_server takes, by the words of its source: asking it would load all of SGLang.
+
+    Releases that make their flags out of classes in many files have few words there: then nothing is said.
+    """
+    found = {each.decode() for each in FLAG.findall(read(path) or b'')}
+    return sorted(found) if '--model-path' in found else None
+
+
 def imported_sglang():
     spec = package('sglang')
     if spec is None:
@@ -76,6 +87,7 @@ def imported_sglang():
         'version': version,
         'source': source(patched),
         'bytecode': bytecode(patched) if os.path.exists(patched) else None,
+        'flags': flags(os.path.join(directory, 'srt/server_args.py')),
         'hooks': os.path.exists(os.path.join(directory, 'srt/model_executor/hook_manager.py')),
     }
 

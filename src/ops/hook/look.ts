@@ -26,6 +26,8 @@ export type ImportedPackage = {
 	readonly version: string | null;
 	readonly source: SourceFile | null;
 	readonly bytecode: Bytecode | null;
+	/** What launch_server takes, `--tp-size`; null when its source does not tell. */
+	readonly flags: readonly string[] | null;
 	/** Whether SGLang has the module that registers forward hooks. */
 	readonly hooks: boolean;
 };
@@ -135,6 +137,7 @@ function packageOf(value: Fields | null, line: string): ImportedPackage | null {
 		version: text(value.version),
 		source: sourceOf(record(value.source)),
 		bytecode: bytecodeOf(record(value.bytecode)),
+		flags: Array.isArray(value.flags) ? value.flags.filter(each => typeof each === 'string') : null,
 		hooks: value.hooks === true,
 	};
 }

@@ -1,5 +1,5 @@
+import {flagValue} from '../server/protections.ts';
 import type {ServerConfig} from '../target.ts';
-import {flagValue} from './launch-flags.ts';
 
 /** What a launch's dumps look like: `counted` are the source patch's; the others the hook's, by what it is told. */
 export type ServerDumps = {

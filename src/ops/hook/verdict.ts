@@ -1,5 +1,5 @@
+import {flagValue} from '../server/protections.ts';
 import type {Target} from '../target.ts';
-import {flagValue} from './launch-flags.ts';
 import type {HookFacts} from './look.ts';
 import {atLeast, SINCE} from './sglang-version.ts';
 

@@ -4,7 +4,9 @@ import {serverDumps} from '../hook/server-dumps.ts';
 import {preflight, standing} from '../preflight/preflight.ts';
 import {type LaunchRecord, provedPath} from '../probes/server.ts';
 import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
+import {type GuardedLine, guardedLine} from '../server/protections.ts';
 import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
+import {importedBy} from './dump-way.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {
 	type Operation,
@@ -44,7 +46,8 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 	const launched = unprovedNow(situation);
 	if (launched) return watchPlan(server, launched, situation);
 	const manager = fresh(facts.services)?.manager === 'systemd' ? 'systemd' : 'none';
-	const launch = launchOf(server, dump?.dir ?? null, nowMs, manager);
+	const guarded = guardedFor(situation, server);
+	const launch = launchOf({...server, args: guarded.args}, dump?.dir ?? null, nowMs, manager);
 	return {
 		operation: 'launch-server',
 		title: `launch ${server.model} on port ${server.port}`,
@@ -69,7 +72,7 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 			},
 			...comingUp(server, String(launch.record.launchId), situation),
 		],
-		warnings: warnings(situation),
+		warnings: [...guarded.changes, ...warnings(situation)],
 		inverse: manager === 'systemd' ? `systemctl stop ${launch.unit}` : 'end it with the signal picker',
 	};
 }
@@ -151,6 +154,11 @@ function canaryStep(server: ServerConfig, dump: DumpConfig, extraction: Extracti
 		program,
 		limitMs: CANARY_LIMIT_MS,
 	};
+}
+
+/** The operator's line, with what whole states need. As it is where nothing is dumped, or the configuration says so. */
+function guardedFor({target, facts}: Situation, {args, protect = false}: ServerConfig): GuardedLine {
+	return protect && target.dump ? guardedLine(args, target, importedBy(facts)) : {args, changes: []};
 }
 
 /** argv and environment stay arrays to the end; only quote() makes them text. */

@@ -1,5 +1,6 @@
 import {fresh} from '../facts.ts';
-import {dumpObjections, dumpWarnings} from '../operations/dump-way.ts';
+import {dumpObjections, dumpWarnings, importedBy} from '../operations/dump-way.ts';
+import {isRenamed, unknownFlags} from '../server/protections.ts';
 import {fail, failWhen, type PreflightCheck, unseen, warn} from './check.ts';
 
 const NOT_SEEN = 'the files it needs have not been seen yet, or the last look failed';
@@ -32,6 +33,20 @@ export const FILE_CHECKS: readonly PreflightCheck[] = [
 			if (!situation.target.server || !situation.target.dump) return null;
 			if (!fresh(situation.facts.files)) return unseen(NOT_SEEN);
 			return [...dumpObjections(situation).map(fail), ...dumpWarnings(situation, true).map(warn)];
+		},
+	},
+	{
+		id: 'flags',
+		says: 'this SGLang has every flag of the launch',
+		blocks: 'launch',
+		mends: null,
+		finds({facts, target}) {
+			const found = importedBy(facts);
+			if (!target.server || !found?.flags) return null;
+			const unknown = unknownFlags(target.server.args, found).filter(
+				flag => target.server?.protect !== true || !isRenamed(flag),
+			);
+			return failWhen(unknown.length > 0, `this SGLang has no ${unknown.join(', ')}: take it out of server.args`);
 		},
 	},
 	{

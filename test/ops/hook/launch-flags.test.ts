@@ -1,6 +1,7 @@
 import {describe, expect, it} from 'vitest';
-import {flagValue, hookPlace, hookSpecs, launchFlags} from '../../../src/ops/hook/launch-flags.ts';
+import {hookPlace, hookSpecs, launchFlags} from '../../../src/ops/hook/launch-flags.ts';
 import {atLeast, parseVersion} from '../../../src/ops/hook/sglang-version.ts';
+import {flagValue} from '../../../src/ops/server/protections.ts';
 import {BARE, DUMPS, targetWith, withPackage} from './sample-target.ts';
 
 const OPTIONS = {directory: '/root/relight', staged: false};

@@ -116,6 +116,7 @@ describe.skipIf(!python)(`the look in a real Python${without}`, () => {
 				version: '0.5.12',
 				source: {path: `${root}/site/${MODULE}`, sha256: sha256(PLAIN), marked: false},
 				bytecode: null,
+				flags: null,
 				hooks: false,
 			},
 			tree: {path: `${root}/tree/python/${MODULE}`, sha256: sha256(PATCHED), marked: true},
@@ -126,6 +127,14 @@ describe.skipIf(!python)(`the look in a real Python${without}`, () => {
 			model: {architecture: 'KimiK25ForConditionalGeneration', layers: 61, hiddenSize: null},
 			status: null,
 		});
+	});
+
+	it('reads the flags of a launch out of their source, and says nothing where it has few', () => {
+		const told = 'parser.add_argument("--model-path", "--model")\nparser.add_argument(\'--tp-size\', type=int)\n';
+		host({...SITE, 'site/sglang/srt/server_args.py': told});
+		expect(look().sglang?.flags).toEqual(['--model', '--model-path', '--tp-size']);
+		host({...SITE, 'site/sglang/srt/server_args.py': 'old = "--disable-cuda-graph"\n'});
+		expect(look().sglang?.flags).toBeNull();
 	});
 
 	it('finds the hook where the environment of a launch leads', () => {

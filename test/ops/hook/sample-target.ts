@@ -38,6 +38,7 @@ export const BARE: HookFacts = {
 		version: '0.5.12',
 		source: {path: `${SITE}/srt/models/deepseek_v2.py`, sha256: OTHER, marked: false},
 		bytecode: {path: `${SITE}/srt/models/__pycache__/deepseek_v2.cpython-312.pyc`, state: 'fits', marked: false},
+		flags: null,
 		hooks: true,
 	},
 	tree: null,

@@ -395,3 +395,18 @@ test('a server that is starting is watched and proved, and no second one is laun
 		'a server is already running (pid 77, ready)',
 	);
 });
+
+test('a launch gets what whole states need, shown as changes to its line; a flag that this SGLang does not have refuses', () => {
+	const server = {...(sampleTarget.server as NonNullable<Target['server']>), protect: true};
+	const ready = {...NOBODY, ...NO_DUMPS};
+	const plan = planned('launch-server', here(ready, {server}));
+	expect(scripts(plan)[0]).toContain('--tp-size 8 --chunked-prefill-size -1 --disable-radix-cache');
+	expect(plan.warnings[0]).toBe('+ --chunked-prefill-size -1: a chunk has the rows of its part alone');
+	expect(scripts(planned('launch-server', here(ready, {server, dump: null})))[0]).not.toContain('--chunked');
+	const flags = ['--model-path', '--tp-size', '--port'];
+	const files = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, flags}})};
+	const odd = {...server, args: ['--nonsense']};
+	expect(refusal('launch-server', here({...ready, files}, {server: odd}))).toBe(
+		'this SGLang has no --nonsense: take it out of server.args',
+	);
+});

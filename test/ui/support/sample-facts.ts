@@ -299,6 +299,7 @@ export const sampleFacts: FactValues = {
 					version: '0.5.9',
 					source: {path: '/root/sglang/python/sglang/srt/models/deepseek_v2.py', sha256: 'e3', marked: true},
 					bytecode: null,
+					flags: null,
 					hooks: true,
 				},
 				tree: null,
