@@ -1,6 +1,7 @@
-import {bad, describe, type Failure, good, type Outcome} from '../outcome.ts';
+import {bad, describe, type Failure, type Outcome} from '../outcome.ts';
 import type {Answer, LaneName} from '../probes/probe.ts';
 import {type Lane, type Limits, laneCommand, openLane} from './lane.ts';
+import {finish} from './program.ts';
 import type {Transport} from './transport.ts';
 
 /**
@@ -226,27 +227,5 @@ export function openHost({
 
 async function sendTo(transport: Transport, script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>> {
 	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], limitMs, true);
-	if (!opened.ok) return opened;
-	const channel = opened.value;
-	const out: Buffer[] = [];
-	const err: Buffer[] = [];
-	channel.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-	channel.stderr.on('data', (chunk: Buffer) => err.push(chunk));
-	channel.stdin.end(input);
-	let timer: NodeJS.Timeout | undefined;
-	const limit = new Promise<null>(resolve => {
-		timer = setTimeout(() => resolve(null), limitMs);
-	});
-	const end = await Promise.race([channel.ended, limit]);
-	clearTimeout(timer);
-	if (!end) {
-		channel.abandon();
-		return bad({kind: 'timeout', afterMs: limitMs});
-	}
-	if (end.kind === 'lost') return bad({kind: 'lost', detail: end.detail});
-	if (end.kind === 'signal') return bad({kind: 'killed', signal: end.signal});
-	// A local program's pipes may still hold its last words when it has ended.
-	await new Promise(resolve => setTimeout(resolve, 20));
-	const bytes = Buffer.concat(out);
-	return good({status: end.code, stdout: bytes.toString(), stderr: Buffer.concat(err).toString(), bytes});
+	return opened.ok ? finish(opened.value, input, limitMs) : opened;
 }

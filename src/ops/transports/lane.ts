@@ -2,6 +2,7 @@ import {randomBytes} from 'node:crypto';
 import {type Command, quote} from '../command.ts';
 import {bad, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer} from '../probes/probe.ts';
+import {within} from './program.ts';
 import type {Channel, ChannelEnd, Environment, Transport} from './transport.ts';
 
 export type Limits = {readonly limitMs: number; readonly capBytes: number};
@@ -85,7 +86,7 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 		if (!channel) {
 			if (lastFailure && (clock() < restUntil || abandoned > 1)) return bad(lastFailure);
 			const opening = transport.open(laneCommand(transport.environment), limits.limitMs, urgent);
-			const opened = await within(opening, limits.limitMs + 250);
+			const opened = await openWithin(opening, limits.limitMs + 250);
 			if (!opened) return drop({kind: 'unreachable', phase: 'channel', detail: `no channel in ${limits.limitMs} ms`});
 			if (!opened.ok) return drop(opened.failure);
 			if (closed) {
@@ -127,21 +128,10 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 }
 
 /** null when the time is up first. A channel that opens later is let go. */
-async function within(opening: Promise<Outcome<Channel>>, limitMs: number): Promise<Outcome<Channel> | null> {
-	let timer: NodeJS.Timeout | undefined;
-	let late = false;
-	const limit = new Promise<null>(resolve => {
-		timer = setTimeout(() => {
-			late = true;
-			resolve(null);
-		}, limitMs);
-	});
-	opening.then(outcome => {
-		if (late && outcome.ok) outcome.value.abandon();
-	});
-	const first = await Promise.race([opening, limit]);
-	clearTimeout(timer);
-	return first;
+async function openWithin(opening: Promise<Outcome<Channel>>, limitMs: number): Promise<Outcome<Channel> | null> {
+	const opened = await within(opening, limitMs);
+	if (!opened) opening.then(late => late.ok && late.value.abandon());
+	return opened;
 }
 
 type Exchange = {readonly outcome: Outcome<Answer>; readonly noiseBytes: number};

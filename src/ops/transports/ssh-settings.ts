@@ -1,5 +1,6 @@
 import type {RouteConfig} from '../target.ts';
 import {localTransport} from './local.ts';
+import {finish} from './program.ts';
 import {SYSTEM_ENVIRONMENT} from './transport.ts';
 
 /** Where and as whom to connect, as `ssh -G` resolves an alias, or as the words say where there is no ssh client. */
@@ -76,22 +77,6 @@ async function withoutClient(host: string, operator: Operator): Promise<string> 
 export async function readByChild(command: readonly string[], limitMs: number): Promise<Buffer | null> {
 	const opened = await localTransport(SYSTEM_ENVIRONMENT).open(command, limitMs);
 	if (!opened.ok) return null;
-	const channel = opened.value;
-	channel.stdin.end();
-	channel.stderr.resume();
-	const chunks: Buffer[] = [];
-	channel.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-	const drained = new Promise<void>(resolve => channel.stdout.once('close', () => resolve()));
-	let timer: NodeJS.Timeout | undefined;
-	const limit = new Promise<null>(resolve => {
-		timer = setTimeout(() => resolve(null), limitMs);
-	});
-	const end = await Promise.race([channel.ended, limit]);
-	clearTimeout(timer);
-	if (!end) {
-		channel.abandon();
-		return null;
-	}
-	await Promise.race([drained, new Promise(resolve => setTimeout(resolve, 200))]);
-	return end.kind === 'exit' && end.code === 0 ? Buffer.concat(chunks) : null;
+	const outcome = await finish(opened.value, null, limitMs);
+	return outcome.ok && outcome.value.status === 0 ? outcome.value.bytes : null;
 }
