@@ -13,25 +13,33 @@ const DRAIN_MS = 1_000;
 export async function finish(channel: Channel, input: Buffer | null, limitMs: number): Promise<Outcome<Answer>> {
 	const out: Buffer[] = [];
 	const err: Buffer[] = [];
-	const drained = Promise.all([collect(channel.stdout, out), collect(channel.stderr, err)]);
+	channel.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+	channel.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+	const said = drained(channel);
 	channel.stdin.end(input ?? undefined);
 	const end = await within(channel.ended, limitMs);
 	if (!end) {
 		channel.abandon();
 		return bad({kind: 'timeout', afterMs: limitMs});
 	}
-	if (!(await within(drained, DRAIN_MS))) for (const pipe of [channel.stdout, channel.stderr]) pipe.destroy();
+	if (!(await within(said, DRAIN_MS))) for (const pipe of [channel.stdout, channel.stderr]) pipe.destroy();
 	if (end.kind === 'lost') return bad({kind: 'lost', detail: end.detail});
 	if (end.kind === 'signal') return bad({kind: 'killed', signal: end.signal});
 	const bytes = Buffer.concat(out);
 	return good({status: end.code, stdout: bytes.toString(), stderr: Buffer.concat(err).toString(), bytes});
 }
 
-/** Resolves when nothing more can come. An SSH stream ends and is never said to be closed; a destroyed one only closes. */
-function collect(stream: Channel['stdout'], into: Buffer[]): Promise<true> {
+/** Resolves when nothing more can come from either pipe of a channel that is being read. */
+export async function drained({stdout, stderr}: Channel): Promise<true> {
+	await Promise.all([stdout, stderr].map(over));
+	return true;
+}
+
+/** An SSH stream ends and is never said to be closed; a destroyed one only closes. */
+function over(stream: Channel['stdout']): Promise<void> {
 	return new Promise(resolve => {
-		for (const last of ['end', 'close']) stream.once(last, () => resolve(true));
-		stream.on('data', (chunk: Buffer) => into.push(chunk));
+		if (stream.readableEnded || stream.destroyed) return resolve();
+		for (const last of ['end', 'close']) stream.once(last, () => resolve());
 	});
 }
 
