@@ -18,6 +18,8 @@ export type Lane = {
 	readonly noiseBytes: number;
 	/** Abandoned shells that were not yet seen to end. */
 	readonly abandoned: number;
+	/** A shell is there. */
+	readonly open: boolean;
 	close(): void;
 };
 
@@ -125,6 +127,9 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 		},
 		get abandoned() {
 			return abandoned;
+		},
+		get open() {
+			return channel !== null;
 		},
 		close() {
 			closed = true;

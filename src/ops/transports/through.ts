@@ -14,6 +14,9 @@ export function throughTransport(outer: Transport, given: Command, environment: 
 		environment,
 		open: (command, limitMs, urgent) => outer.open([...WIDEN, ...behind(prefix, command)], limitMs, urgent),
 		explain: said => outer.explain?.(said) ?? explainPrefix(prefix, said),
+		get asking() {
+			return outer.asking ?? null;
+		},
 		close: () => outer.close(),
 	};
 }

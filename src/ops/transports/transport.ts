@@ -19,6 +19,8 @@ export type Transport = {
 	open(command: Command, limitMs: number, urgent?: boolean): Promise<Outcome<Channel>>;
 	/** Why a program was never started, where what came in its stead says so; null when that says nothing. */
 	explain?(said: string): Failure | null;
+	/** While the operator is asked something that opening needs: resolves when opening again makes sense. */
+	readonly asking?: Promise<void> | null;
 	/** Opening again after `close` connects anew. */
 	close(): void;
 };
