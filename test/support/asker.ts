@@ -1,9 +1,7 @@
 import type {Asker, Question} from '../../src/ops/transports/question.ts';
 
 /** An operator who answers by list, and keeps what was asked. Asked more than that: the question stays open. */
-export function answering(
-	...answers: readonly (readonly string[] | null)[]
-): Asker & {
+export function answering(...answers: readonly (readonly string[] | null)[]): Asker & {
 	readonly asked: Question[];
 	readonly withdrawn: Question[];
 	answer(answers: readonly string[] | null): void;

@@ -59,7 +59,9 @@ export function openHost({
 	const lanes = new Map<LaneName, Lane>();
 	/** Where the server opens too few sessions, one lane's shell answers for another. */
 	const shared = new Map<LaneName, LaneName>();
-	const awaited = new Map<number, Promise<void>>();
+	/** Routes whose question is open, and what goes on once one is answered. */
+	const asked = new Set<number>();
+	const retries = new Set<Promise<void>>();
 	const first = routes[0];
 	if (!first) throw new Error('a host needs a route');
 	let status: HostStatus = {state: 'connecting', label: first.transport.label, since: clock(), passedOver: []};
@@ -133,12 +135,15 @@ export function openHost({
 		const transport = routes[index]?.transport;
 		passOver(index, failure);
 		if (failure.kind !== 'asks') return transport?.close();
-		if (!transport?.asking || awaited.has(index)) return;
-		const again = transport.asking.then(() => {
-			awaited.delete(index);
-			return tryAgain(index);
+		if (asked.has(index)) return;
+		asked.add(index);
+		// It may have been answered already.
+		const retry = Promise.resolve(transport?.asking).then(async () => {
+			asked.delete(index);
+			await tryAgain(index);
+			retries.delete(retry);
 		});
-		awaited.set(index, again);
+		retries.add(retry);
 	}
 
 	/** What the operator has just answered for is wanted: it is taken at once, also from a worse route that works. */
@@ -276,7 +281,7 @@ export function openHost({
 		},
 		async settle() {
 			await route();
-			while (awaited.size > 0 && !closed) await Promise.all(awaited.values());
+			while (retries.size > 0 && !closed) await Promise.all(retries);
 		},
 		get status() {
 			return status;

@@ -47,10 +47,8 @@ export async function connect(options: ConnectOptions): Promise<Outcome<Connecti
 	};
 	stop.addEventListener('abort', () => giveUp({kind: 'cancelled'}), {once: true});
 
-	function destroy() {
-		ending.abort();
-		for (const client of clients) client.destroy();
-	}
+	/** Every client, also the one that is being logged in, listens to this. */
+	const destroy = () => ending.abort();
 
 	async function walk(): Promise<Outcome<Client>> {
 		const hops = await onTime(resolveHops(route, operator));
