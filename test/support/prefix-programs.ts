@@ -41,7 +41,7 @@ while :; do
 		*) break ;;
 	esac
 done
-[ "$pid" != 99 ] || { echo 'nsenter: cannot open /proc/99/ns/ipc: No such file or directory' >&2; exit 1; }
+[ "$pid" != 99 ] || { echo 'nsenter: stat of /proc/99/ns/user failed: No such file or directory' >&2; exit 1; }
 [ "$pid" != 98 ] || { echo 'nsenter: reassociate to namespaces failed: Operation not permitted' >&2; exit 1; }
 mark="nsenter $pid"`,
 	sudo: `

@@ -87,7 +87,7 @@ const PROGRAMS: Readonly<Record<string, PrefixProgram>> = {
 		complete: words => words,
 		troubles: [
 			{
-				says: /cannot open \/proc\/(\d+)\/ns\/\w+: no such file/i,
+				says: /(?:cannot open|stat of) \/proc\/(\d+)\/ns\/\w+.*no such file/i,
 				kind: 'unreachable',
 				words: match =>
 					`process ${match[1]} is gone: find the new pid (\`lxc-info -pH -n …\`, \`docker inspect -f {{.State.Pid}} …\`)`,
