@@ -3,21 +3,26 @@ import {hostname} from 'node:os';
 import {join} from 'node:path';
 import {PROBES} from '../src/ops/probes/catalogue.ts';
 import type {Target} from '../src/ops/target.ts';
+import type {Asker} from '../src/ops/transports/question.ts';
 import {hostOf} from '../src/ops/transports/routes.ts';
 import type {Operator} from '../src/ops/transports/ssh-settings.ts';
+import {type Asking, createAsking} from '../src/state/asking.ts';
 import {createEngine, type Engine} from '../src/state/engine.ts';
 import {type Journal, journalDays, noJournal, openJournal, readJournal} from '../src/state/journal.ts';
 import type {JournalEntry} from '../src/state/state.ts';
 import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
+import {reduceView} from '../src/state/view.ts';
 import {UsageError} from './configuration.ts';
 
-export type Composition = {readonly store: ConsoleStore; readonly engine: Engine};
+export type Composition = {readonly store: ConsoleStore; readonly engine: Engine; readonly asking: Asking};
 
 export type CompositionOptions = {
 	readonly target: Target;
 	readonly operator: Operator;
 	readonly mode: 'live' | 'drill';
 	readonly readOnly: boolean;
+	/** Who is asked what only the operator knows: dialogs of the console, a terminal, or nobody. */
+	readonly asker: 'dialogs' | Asker | null;
 	/** null: nothing may be done, so nothing is written. */
 	readonly journalDirectory: string | null;
 	/** Where earlier work is read from, when it is not where this writes. */
@@ -41,16 +46,23 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	const before = options.earlierJournal ?? journalDirectory;
 	if (before) store.setState({journal: await earlierWork(join(before, 'journal'), target.name)});
 	const journal = journalDirectory ? await journalIn(journalDirectory, target.name, operator.user) : noJournal;
+	const asking = createAsking({
+		store,
+		clock,
+		note: entry => engine.note(entry),
+		hint: words => store.setState(state => ({view: reduceView(state, {type: 'hint', words}, clock())})),
+	});
+	const asker = options.asker === 'dialogs' ? asking : options.asker;
 	const engine = createEngine({
 		store,
 		probes: PROBES,
 		journal,
 		clock,
-		openHost: onStatus => hostOf(target, operator, {onStatus}),
+		openHost: onStatus => hostOf(target, operator, {onStatus, asker}),
 		...(options.mayPublish && {mayPublish: options.mayPublish}),
 		...(options.visiblePids && {visiblePids: options.visiblePids}),
 	});
-	return {store, engine};
+	return {store, engine, asking};
 }
 
 /** What was done here in earlier sessions: for the timeline, and for what can be taken back. */

@@ -66,11 +66,12 @@ async function live({configFile, ...options}: Live): Promise<number> {
 	const composition = await compose({
 		...options,
 		operator: operatorOf(process.env),
+		asker: 'dialogs',
 		mayPublish: () => !terminal.busy(),
 		visiblePids: () => visiblePids(composition.store),
 	});
-	const {store, engine} = composition;
-	const dispatch = createDispatch({store, engine, clock: Date.now, screen: terminal});
+	const {store, engine, asking} = composition;
+	const dispatch = createDispatch({store, engine, asking, clock: Date.now, screen: terminal});
 	const ending = startConsole({store, dispatch, terminal});
 	// After the first frame: what looks need is loaded only then.
 	setImmediate(() => engine.start());

@@ -57,6 +57,7 @@ async function unattended(box: Box, scenario: Scenario, json: boolean): Promise<
 	const {engine, store} = await compose({
 		target: box.target,
 		operator: operatorOf(process.env),
+		asker: null,
 		mode: 'drill',
 		readOnly: false,
 		journalDirectory: join(box.directory, 'operator/state'),
@@ -86,7 +87,7 @@ async function unattended(box: Box, scenario: Scenario, json: boolean): Promise<
 					seconds: seconds(event.at - (begun.get(event.index) ?? event.at)),
 				};
 		});
-		if (outcome === 'done') await stopExtractor({engine, store}, say);
+		if (outcome === 'done') await stopExtractor({engine}, say);
 	}
 	const named = namedBy('refused' in recovery ? null : recovery.plan, engine.situation());
 	await engine.stop();
@@ -111,7 +112,7 @@ async function unattended(box: Box, scenario: Scenario, json: boolean): Promise<
 }
 
 /** The run goes on after the proof; the score wants a tree that stands still. */
-async function stopExtractor({engine}: Composition, say: (text: string) => void): Promise<void> {
+async function stopExtractor({engine}: Pick<Composition, 'engine'>, say: (text: string) => void): Promise<void> {
 	await engine.look(['extraction', 'processes']);
 	const plan = operationEntry('stop-extractor')?.plan(engine.situation(), null);
 	if (!plan || isRefusal(plan)) return say(`extractor left running: ${plan?.refused}`);

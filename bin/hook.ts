@@ -11,6 +11,7 @@ import {restoreFiles} from '../src/ops/operations/restore-files.ts';
 import {describe} from '../src/ops/outcome.ts';
 import {redact} from '../src/ops/redact.ts';
 import type {Target} from '../src/ops/target.ts';
+import {terminalAsker} from './ask-on-terminal.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
@@ -91,6 +92,7 @@ async function install({target, directory, options}: Call): Promise<number> {
 	const {engine} = await compose({
 		target: only,
 		operator,
+		asker: terminalAsker(),
 		mode: 'live',
 		readOnly: false,
 		journalDirectory: options.yes ? state : null,
@@ -113,6 +115,7 @@ async function install({target, directory, options}: Call): Promise<number> {
 		await engine.stop();
 		return code;
 	};
+	await engine.host.settle();
 	await engine.look(['files']);
 	const {facts} = engine.situation();
 	const found = facts.files?.last?.value.files.find(each => each.path === file.destination);
@@ -140,11 +143,13 @@ async function look(target: Target, directory: string): Promise<HookFacts | {rea
 	const {engine} = await compose({
 		target,
 		operator: operatorOf(process.env),
+		asker: terminalAsker(),
 		mode: 'live',
 		readOnly: true,
 		journalDirectory: null,
 	});
 	try {
+		await engine.host.settle();
 		const answer = await engine.host.send(script, Buffer.from(lookProgram), LOOK_LIMIT_MS);
 		if (!answer.ok) return {why: describe(answer.failure)};
 		const {status: code, stdout, stderr} = answer.value;

@@ -1,4 +1,5 @@
 import {type Checked, preflight, preflightState} from '../src/ops/preflight/preflight.ts';
+import {terminalAsker} from './ask-on-terminal.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';
@@ -12,7 +13,16 @@ export async function preflightCommand(name: string | undefined, options: Option
 	const operator = operatorOf(process.env);
 	const places = configPlaces(process.env, operator, options.config, process.cwd());
 	const target = pickTarget(await loadConfiguration(places, options.config !== undefined), name);
-	const {store, engine} = await compose({target, operator, mode: 'live', readOnly: true, journalDirectory: null});
+	const asker = terminalAsker();
+	const {store, engine} = await compose({
+		target,
+		operator,
+		asker,
+		mode: 'live',
+		readOnly: true,
+		journalDirectory: null,
+	});
+	await engine.host.settle();
 	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
 	await engine.look(LOOKS);
 	// Owners of new processes and end records take one look more.

@@ -3,6 +3,7 @@ import {isRefusal, type Plan, type RunEvent} from '../src/ops/operations/operati
 import {redact} from '../src/ops/redact.ts';
 import {RECOVER} from '../src/ops/runbook/recover.ts';
 import {planRecovery} from '../src/ops/runbook/run-recovery.ts';
+import {terminalAsker} from './ask-on-terminal.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
@@ -29,6 +30,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	const {engine, store} = await compose({
 		target,
 		operator,
+		asker: terminalAsker(),
 		mode: 'live',
 		readOnly: false,
 		journalDirectory: options.yes ? directory : null,
@@ -37,6 +39,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	const say = (text: string) => (options.json ? process.stderr : process.stdout).write(`${text}\n`);
 	process.once('SIGINT', () => engine.abort());
 	process.once('SIGTERM', () => engine.abort());
+	await engine.host.settle();
 	if (options['break-lock'] && options.yes) say(await engine.breakLock());
 	await engine.look(LOOKS);
 	await engine.look(['processes', 'services', 'extraction']);

@@ -4,6 +4,7 @@ import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
 import type {ConsoleState} from '../src/state/state.ts';
 import {statusLines} from '../src/ui/plain.ts';
+import {terminalAsker} from './ask-on-terminal.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget} from './configuration.ts';
 import {configPlaces, operatorOf} from './login.ts';
@@ -20,7 +21,16 @@ export async function status(name: string | undefined, options: Options): Promis
 		options.config !== undefined,
 	);
 	const target = pickTarget(configuration, name);
-	const {store, engine} = await compose({target, operator, mode: 'live', readOnly: true, journalDirectory: null});
+	const asker = terminalAsker();
+	const {store, engine} = await compose({
+		target,
+		operator,
+		asker,
+		mode: 'live',
+		readOnly: true,
+		journalDirectory: null,
+	});
+	await engine.host.settle();
 	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
 	await engine.look(SEEN);
 	// The end records of a big tree take more than one look, and owners of new processes one more.

@@ -44,6 +44,6 @@ export function judge(outcome: Outcome<Answer>): ActResult {
 /** `unreachable` before the channel opened means nothing was sent; everything later may have run. */
 function fromFailure(failure: Failure): ActResult {
 	const words = describe(failure);
-	const nothingSent = failure.kind === 'unreachable' || failure.kind === 'denied' || failure.kind === 'cancelled';
+	const nothingSent = ['unreachable', 'denied', 'asks', 'cancelled'].includes(failure.kind);
 	return nothingSent ? {kind: 'failed', words, text: ''} : {kind: 'unknown', words};
 }

@@ -7,6 +7,8 @@ export type Failure =
 	| {readonly kind: 'unreachable'; readonly phase: ReachPhase; readonly detail: string}
 	/** The far side refused us for a reason that repeating does not mend: unknown or changed host key, wrong key. */
 	| {readonly kind: 'denied'; readonly detail: string}
+	/** The way there waits for something that only the operator knows; when it is answered the way is tried anew. */
+	| {readonly kind: 'asks'; readonly detail: string}
 	| {readonly kind: 'timeout'; readonly afterMs: number; readonly stdout?: string}
 	| {readonly kind: 'exit'; readonly code: number; readonly stdout: string; readonly stderr: string}
 	| {readonly kind: 'killed'; readonly signal: string}
@@ -18,7 +20,16 @@ export type Failure =
 	/** The tool answered, in words, that it cannot: named cause and what to do about it. */
 	| {readonly kind: 'complaint'; readonly tool: string; readonly says: string; readonly advice: string};
 
-export type ReachPhase = 'name' | 'connect' | 'refused' | 'handshake' | 'auth' | 'channel' | 'start' | 'keepalive';
+export type ReachPhase =
+	| 'name'
+	| 'connect'
+	| 'refused'
+	| 'handshake'
+	| 'auth'
+	| 'channel'
+	| 'sessions'
+	| 'start'
+	| 'keepalive';
 
 export type Outcome<T> = {readonly ok: true; readonly value: T} | {readonly ok: false; readonly failure: Failure};
 
@@ -53,6 +64,8 @@ export function describe(failure: Failure): string {
 			return `unreachable (${failure.phase}): ${failure.detail}`;
 		case 'denied':
 			return `denied: ${failure.detail}`;
+		case 'asks':
+			return `waits for you: ${failure.detail}`;
 		case 'timeout':
 			return `no answer in ${(failure.afterMs / 1000).toFixed(failure.afterMs % 1000 ? 1 : 0)} s`;
 		case 'exit': {

@@ -21,6 +21,8 @@ export type RouteConfig = {
 	readonly through: readonly string[] | null;
 	readonly identityFile: string | null;
 	readonly knownHostsFile: string | null;
+	/** Read instead of ~/.ssh/config, as `ssh -F` does. */
+	readonly sshConfigFile?: string | null;
 	readonly environment: Environment;
 };
 

@@ -5,6 +5,7 @@ import type {ProbeId} from '../ops/probes/probe.ts';
 import {RECOVER} from '../ops/runbook/recover.ts';
 import {planRecovery} from '../ops/runbook/run-recovery.ts';
 import type {Action} from './actions.ts';
+import type {Asking} from './asking.ts';
 import {difference, whyNotYet} from './confirm.ts';
 import type {Engine} from './engine.ts';
 import {mayBreak, othersLock} from './others-lock.ts';
@@ -19,6 +20,8 @@ export type Dispatch = (action: Action) => void;
 export type DispatchOptions = {
 	readonly store: ConsoleStore;
 	readonly engine: Engine;
+	/** Who brings the routes' questions; none where nobody asks. */
+	readonly asking?: Asking;
 	readonly clock: () => number;
 	/** What only the terminal can do. */
 	readonly screen: {redraw(): void; suspend(): void};
@@ -27,7 +30,7 @@ export type DispatchOptions = {
 const INTERRUPT_TWICE_MS = 2_000;
 
 /** The one place where an action has effects. */
-export function createDispatch({store, engine, clock, screen}: DispatchOptions): Dispatch {
+export function createDispatch({store, engine, asking, clock, screen}: DispatchOptions): Dispatch {
 	let interruptedAt = 0;
 
 	const hint = (words: string) => setView({type: 'hint', words});
@@ -131,6 +134,8 @@ export function createDispatch({store, engine, clock, screen}: DispatchOptions):
 			}
 			case 'confirm':
 				return void confirm(top);
+			case 'ask':
+				return asking?.accept();
 			case 'unlock':
 				return readOnly(false);
 			case 'quit':
@@ -175,6 +180,10 @@ export function createDispatch({store, engine, clock, screen}: DispatchOptions):
 				return interrupt();
 			case 'accept':
 				return top && accept(top);
+			case 'type':
+				return top?.type === 'ask' ? asking?.type(action.text) : setView(action);
+			case 'erase':
+				return top?.type === 'ask' ? asking?.erase() : setView(action);
 			case 'button':
 				// `y` in a dialog of tier 1 says both: the button and the word.
 				return setView(action);

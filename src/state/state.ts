@@ -2,6 +2,7 @@ import type {Facts} from '../ops/facts.ts';
 import type {OperationId, Plan, RunOutcome, StepState} from '../ops/operations/operation.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
 import type {Target} from '../ops/target.ts';
+import type {Question} from '../ops/transports/question.ts';
 import type {Summary} from './summary.ts';
 
 /** The only memory of the console. Plain data; changed by pure updates in the slices, in one place (store.ts). */
@@ -161,7 +162,8 @@ export type Overlay =
 	| {readonly type: 'details'; readonly pane: PaneId; readonly scroll: number}
 	| {readonly type: 'unlock'; readonly openedAt: number}
 	| {readonly type: 'quit'; readonly openedAt: number}
-	| ConfirmOverlay;
+	| ConfirmOverlay
+	| AskOverlay;
 
 export type ConfirmOverlay = {
 	readonly type: 'confirm';
@@ -174,6 +176,18 @@ export type ConfirmOverlay = {
 	readonly openedAt: number;
 	readonly scroll: number;
 	/** Why confirming did nothing: `type "service" to confirm`, `the targets changed`. */
+	readonly complaint: string | null;
+};
+
+/** A question of a route. What is typed is not in here, except where it may be seen. */
+export type AskOverlay = {
+	readonly type: 'ask';
+	readonly question: Question;
+	/** Which of its prompts is being answered. */
+	readonly at: number;
+	readonly shown: string;
+	readonly filled: boolean;
+	readonly openedAt: number;
 	readonly complaint: string | null;
 };
 

@@ -1,8 +1,10 @@
 import {type ChildProcess, spawn} from 'node:child_process';
+import type {EventEmitter} from 'node:events';
 import {mkdtempSync, writeFileSync} from 'node:fs';
+import {connect} from 'node:net';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
-import ssh2, {type Connection, type Server} from 'ssh2';
+import ssh2, {type AuthContext, type Connection, type Server} from 'ssh2';
 import type {RouteConfig} from '../../src/ops/target.ts';
 import {SYSTEM_ENVIRONMENT} from '../../src/ops/transports/transport.ts';
 
@@ -12,30 +14,65 @@ export type TestServer = {
 	readonly route: RouteConfig;
 	readonly directory: string;
 	readonly sessions: () => number;
+	/** Whoever got in, in order. */
+	readonly users: readonly string[];
+	/** Connections that stand. */
+	readonly connections: () => number;
 	mood: 'well' | 'no sessions' | 'drop on exec';
 	pause(): void;
 	resume(): void;
+	/** New connections are taken and never answered. */
+	freeze(): void;
 	close(): void;
 };
 
-export async function startSshServer(
-	options: {hostKeyIn?: 'known' | 'changed' | 'unknown'; maxSessions?: number} = {},
-): Promise<TestServer> {
+export type TestServerOptions = {
+	readonly hostKeyIn?: 'known' | 'changed' | 'unknown';
+	readonly maxSessions?: number;
+	/** The passphrase of the user's key on disk. */
+	readonly passphrase?: string;
+	/** Who gets in; without it every key does. */
+	authenticate?(context: AuthContext, userKey: Buffer): void;
+	/** Connects to other ports for its clients, as a jump host does. */
+	readonly forwards?: boolean;
+};
+
+export async function startSshServer(options: TestServerOptions = {}): Promise<TestServer> {
 	const directory = mkdtempSync(join(tmpdir(), 'relight-ssh-'));
 	const hostKey = keyPair();
-	const userKey = keyPair();
+	const userKey = keyPair(options.passphrase);
+	const userBlob = Buffer.from(userKey.public.split(' ')[1] ?? '', 'base64');
 	writeFileSync(join(directory, 'id'), userKey.private, {mode: 0o600});
+	const users: string[] = [];
 	const clients = new Set<Connection>();
 	const children = new Set<ChildProcess>();
 	let open = 0;
 	const server: Server = new ssh2.Server({hostKeys: [hostKey.private]}, client => {
 		clients.add(client);
+		let user = '';
 		(client as unknown as {_sock: {setNoDelay(on: boolean): void}})._sock.setNoDelay(true);
 		client.on('error', () => {});
 		client.on('close', () => clients.delete(client));
-		client.on('authentication', context =>
-			context.method === 'publickey' ? context.accept() : context.reject(['publickey']),
-		);
+		client.on('authentication', context => {
+			if (options.authenticate) return options.authenticate(context, userBlob);
+			return context.method === 'publickey' ? context.accept() : context.reject(['publickey']);
+		});
+		client.on('authentication', context => {
+			user = context.username;
+		});
+		client.on('ready', () => users.push(user));
+		client.on('tcpip', (accept, reject, {destIP, destPort}) => {
+			if (!options.forwards) return reject();
+			const socket = connect(destPort, destIP);
+			socket.on('error', () => reject());
+			socket.on('connect', () => {
+				const stream = accept();
+				stream.on('error', () => {});
+				stream.on('close', () => socket.destroy());
+				socket.on('close', () => stream.end());
+				stream.pipe(socket).pipe(stream);
+			});
+		});
 		client.on('session', (accept, reject) => {
 			if (made.mood === 'no sessions') return;
 			if (open >= (options.maxSessions ?? 10)) return reject();
@@ -87,12 +124,19 @@ export async function startSshServer(
 			environment: SYSTEM_ENVIRONMENT,
 		},
 		sessions: () => open,
+		users,
+		connections: () => clients.size,
 		mood: 'well',
 		pause: () => {
 			for (const socket of sockets()) socket.pause();
 		},
 		resume: () => {
 			for (const socket of sockets()) socket.resume();
+		},
+		freeze() {
+			const listener = (server as unknown as {_srv: EventEmitter})._srv;
+			listener.removeAllListeners('connection');
+			listener.on('connection', socket => socket.on('error', () => {}));
 		},
 		close() {
 			for (const client of clients) client.end();
@@ -104,10 +148,13 @@ export async function startSshServer(
 }
 
 /** One in some hundred of the keys that ssh2 makes cannot be read by ssh2 itself. */
-function keyPair(): {private: string; public: string} {
+function keyPair(passphrase?: string): {private: string; public: string} {
 	for (;;) {
-		const pair = ssh2.utils.generateKeyPairSync('ed25519');
-		if (!(ssh2.utils.parseKey(pair.private) instanceof Error)) return pair;
+		const pair =
+			passphrase === undefined
+				? ssh2.utils.generateKeyPairSync('ed25519')
+				: ssh2.utils.generateKeyPairSync('ed25519', {passphrase, cipher: 'aes256-ctr', rounds: 1});
+		if (!(ssh2.utils.parseKey(pair.private, passphrase) instanceof Error)) return pair;
 	}
 }
 

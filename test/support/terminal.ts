@@ -45,12 +45,18 @@ export function closeTerminals(): void {
 
 export function openScreen(
 	args: readonly string[],
-	{columns = 140, rows = 45, env = {}}: {columns?: number; rows?: number; env?: Record<string, string>} = {},
+	{
+		columns = 140,
+		rows = 45,
+		env = {},
+		prefix = [],
+	}: {columns?: number; rows?: number; env?: Record<string, string>; prefix?: readonly string[]} = {},
 ): Screen {
 	const terminal = new xterm.Terminal({cols: columns, rows, allowProposedApi: true, scrollback: 100});
 	let shown = true;
 	let raw = '';
-	const pty = spawn(process.execPath, [PROGRAM, ...args], {
+	const [program = '', ...words] = [...prefix, process.execPath, PROGRAM, ...args];
+	const pty = spawn(program, words, {
 		cols: columns,
 		rows,
 		cwd: '/',

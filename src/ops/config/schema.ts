@@ -47,6 +47,7 @@ const route = z
 		through: argv.optional(),
 		key: z.string().optional(),
 		knownHosts: z.string().optional(),
+		sshConfig: z.string().regex(/^[/~]/, 'expected a path from / or ~').optional(),
 		environment: environment.optional(),
 	})
 	.refine(

@@ -1,6 +1,7 @@
 import {bad, describe, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer, LaneName} from '../probes/probe.ts';
 import {type Lane, type Limits, laneCommand, openLane} from './lane.ts';
+import {finish} from './program.ts';
 import type {Transport} from './transport.ts';
 
 /**
@@ -15,6 +16,8 @@ export type Host = {
 	askOuter(script: string, limits: Limits): Promise<Outcome<Answer>>;
 	/** A program with input, for files sent to the host. */
 	send(script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>>;
+	/** Resolves once a route works or none does, and no question of theirs is open. */
+	settle(): Promise<void>;
 	readonly status: HostStatus;
 	close(): void;
 };
@@ -54,6 +57,11 @@ export function openHost({
 	let finding: Promise<number | null> | null = null;
 	let restUntil = 0;
 	const lanes = new Map<LaneName, Lane>();
+	/** Where the server opens too few sessions, one lane's shell answers for another. */
+	const shared = new Map<LaneName, LaneName>();
+	/** Routes whose question is open, and what goes on once one is answered. */
+	const asked = new Set<number>();
+	const retries = new Set<Promise<void>>();
 	const first = routes[0];
 	if (!first) throw new Error('a host needs a route');
 	let status: HostStatus = {state: 'connecting', label: first.transport.label, since: clock(), passedOver: []};
@@ -77,6 +85,8 @@ export function openHost({
 		const lane = openLane(route.transport, clock);
 		const outcome = await lane.request(HELLO, {limitMs: helloMs, capBytes: 4_096});
 		lane.close();
+		// Refused because ours are open: the server is well.
+		if (isFull(outcome) && index === working && [...lanes.values()].some(each => each.open)) return NOTHING_SAID;
 		if (!outcome.ok || outcome.value.stdout.trim() === 'relight') return outcome;
 		return bad({kind: 'unreachable', phase: 'start', detail: 'the shell there does not answer as one'});
 	}
@@ -102,8 +112,7 @@ export function openHost({
 					take(index);
 					return resolve(index);
 				}
-				routes[index]?.transport.close();
-				passOver(index, outcome.failure);
+				letGo(index, outcome.failure);
 				if (found) return;
 				if (++failed < routes.length) return next();
 				working = null;
@@ -119,6 +128,34 @@ export function openHost({
 			}
 			next();
 		});
+	}
+
+	/** A route that failed starts from nothing next time, unless it stands and waits for the operator. */
+	function letGo(index: number, failure: Failure) {
+		const transport = routes[index]?.transport;
+		passOver(index, failure);
+		if (failure.kind !== 'asks') return transport?.close();
+		if (asked.has(index)) return;
+		asked.add(index);
+		// It may have been answered already.
+		const retry = Promise.resolve(transport?.asking).then(async () => {
+			asked.delete(index);
+			await tryAgain(index);
+			retries.delete(retry);
+		});
+		retries.add(retry);
+	}
+
+	/** What the operator has just answered for is wanted: it is taken at once, also from a worse route that works. */
+	async function tryAgain(index: number): Promise<void> {
+		await finding;
+		restUntil = 0;
+		if (closed || (working !== null && working <= index)) return;
+		if (working === null) return void (await route());
+		const outcome = await hello(index);
+		if (closed || working === null || working <= index) return;
+		if (outcome.ok) take(index);
+		else letGo(index, outcome.failure);
 	}
 
 	function take(index: number) {
@@ -137,6 +174,35 @@ export function openHost({
 	function dropLanes() {
 		for (const lane of lanes.values()) lane.close();
 		lanes.clear();
+		shared.clear();
+	}
+
+	function laneOf(name: LaneName, transport: Transport): Lane {
+		const own = shared.get(name) ?? name;
+		const lane = lanes.get(own) ?? openLane(transport, clock, own === 'act');
+		lanes.set(own, lane);
+		return lane;
+	}
+
+	/** The server refused a shell for `name`: an open one serves both, the act's own only where there is no other. */
+	function share(name: LaneName): boolean {
+		const open = SHARED_FIRST.find(each => each !== name && lanes.get(each)?.open);
+		if (!open) return false;
+		lanes.get(name)?.close();
+		lanes.delete(name);
+		shared.set(name, open);
+		return true;
+	}
+
+	/** Ends a shell that looks, when what it does is done, so that a file can be sent in its place. */
+	async function makeRoom(limitMs: number): Promise<boolean> {
+		const name = SHARED_FIRST.findLast(each => lanes.get(each)?.open);
+		const lane = name && lanes.get(name);
+		if (!lane) return false;
+		await lane.request(':', {limitMs, capBytes: 4_096});
+		lane.close();
+		lanes.delete(name);
+		return true;
 	}
 
 	async function route(): Promise<number | null> {
@@ -156,8 +222,7 @@ export function openHost({
 			if (closed || outcome.ok || working !== index) return working;
 			working = null;
 			dropLanes();
-			routes[index]?.transport.close();
-			passOver(index, outcome.failure);
+			letGo(index, outcome.failure);
 			return find();
 		})().finally(() => {
 			finding = null;
@@ -171,9 +236,8 @@ export function openHost({
 		const outcome = await hello(0);
 		if (closed || working === null || working === 0) return;
 		if (!outcome.ok) {
-			routes[0]?.transport.close();
 			goodAnswers = 0;
-			return passOver(0, outcome.failure);
+			return letGo(0, outcome.failure);
 		}
 		if (++goodAnswers >= RETURN_AFTER) {
 			goodAnswers = 0;
@@ -191,9 +255,10 @@ export function openHost({
 			if (index === null || closed) return nowhere();
 			const transport = routes[index]?.transport;
 			if (!transport) return nowhere();
-			const lane = lanes.get(name) ?? openLane(transport, clock, name === 'act');
-			lanes.set(name, lane);
-			const outcome = await lane.request(script, limits);
+			let outcome = await laneOf(name, transport).request(script, limits);
+			if (isFull(outcome) && working === index && share(name))
+				outcome = await laneOf(name, transport).request(script, limits);
+			if (isFull(outcome)) return outcome;
 			if (!outcome.ok && ['unreachable', 'lost', 'timeout'].includes(outcome.failure.kind)) doubt(index);
 			return outcome;
 		},
@@ -210,7 +275,13 @@ export function openHost({
 			const index = await route();
 			const transport = index === null ? null : routes[index]?.transport;
 			if (!transport) return nowhere();
-			return sendTo(transport, script, input, limitMs);
+			const outcome = await sendTo(transport, script, input, limitMs);
+			// Refused before anything was sent: this alone may be sent again.
+			return isFull(outcome) && (await makeRoom(limitMs)) ? sendTo(transport, script, input, limitMs) : outcome;
+		},
+		async settle() {
+			await route();
+			while (retries.size > 0 && !closed) await Promise.all(retries);
 		},
 		get status() {
 			return status;
@@ -224,29 +295,23 @@ export function openHost({
 	};
 }
 
+/** Whose shell others share first: the looks that are short and hang least. */
+const SHARED_FIRST: readonly LaneName[] = [
+	'services',
+	'files',
+	'processes',
+	'command-lines',
+	'driver',
+	'mounts',
+	'act',
+];
+
+const isFull = (outcome: Outcome<unknown>): boolean =>
+	!outcome.ok && outcome.failure.kind === 'unreachable' && outcome.failure.phase === 'sessions';
+
+const NOTHING_SAID = good({status: 0, stdout: '', stderr: '', bytes: Buffer.alloc(0)});
+
 async function sendTo(transport: Transport, script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>> {
 	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], limitMs, true);
-	if (!opened.ok) return opened;
-	const channel = opened.value;
-	const out: Buffer[] = [];
-	const err: Buffer[] = [];
-	channel.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-	channel.stderr.on('data', (chunk: Buffer) => err.push(chunk));
-	channel.stdin.end(input);
-	let timer: NodeJS.Timeout | undefined;
-	const limit = new Promise<null>(resolve => {
-		timer = setTimeout(() => resolve(null), limitMs);
-	});
-	const end = await Promise.race([channel.ended, limit]);
-	clearTimeout(timer);
-	if (!end) {
-		channel.abandon();
-		return bad({kind: 'timeout', afterMs: limitMs});
-	}
-	if (end.kind === 'lost') return bad({kind: 'lost', detail: end.detail});
-	if (end.kind === 'signal') return bad({kind: 'killed', signal: end.signal});
-	// A local program's pipes may still hold its last words when it has ended.
-	await new Promise(resolve => setTimeout(resolve, 20));
-	const bytes = Buffer.concat(out);
-	return good({status: end.code, stdout: bytes.toString(), stderr: Buffer.concat(err).toString(), bytes});
+	return opened.ok ? finish(opened.value, input, limitMs) : opened;
 }

@@ -2,6 +2,7 @@ import {randomBytes} from 'node:crypto';
 import {type Command, quote} from '../command.ts';
 import {bad, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer} from '../probes/probe.ts';
+import {drained, within} from './program.ts';
 import type {Channel, ChannelEnd, Environment, Transport} from './transport.ts';
 
 export type Limits = {readonly limitMs: number; readonly capBytes: number};
@@ -17,6 +18,8 @@ export type Lane = {
 	readonly noiseBytes: number;
 	/** Abandoned shells that were not yet seen to end. */
 	readonly abandoned: number;
+	/** A shell is there. */
+	readonly open: boolean;
 	close(): void;
 };
 
@@ -37,6 +40,9 @@ export function frame(script: string, mark: string): string {
 
 /** Waits between shells after a failure, so that a dead host is not knocked on at every look. */
 const REST_MS = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
+
+/** How long the last words of a shell that has ended are waited for. */
+const LAST_WORDS_MS = 300;
 
 export function openLane(transport: Transport, clock: () => number = Date.now, urgent = false): Lane {
 	let channel: Channel | null = null;
@@ -82,10 +88,11 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 
 	async function attempt(script: string, limits: Limits): Promise<Outcome<Answer>> {
 		if (closed) return bad({kind: 'cancelled'});
+		const fresh = channel === null;
 		if (!channel) {
 			if (lastFailure && (clock() < restUntil || abandoned > 1)) return bad(lastFailure);
 			const opening = transport.open(laneCommand(transport.environment), limits.limitMs, urgent);
-			const opened = await within(opening, limits.limitMs + 250);
+			const opened = await openWithin(opening, limits.limitMs + 250);
 			if (!opened) return drop({kind: 'unreachable', phase: 'channel', detail: `no channel in ${limits.limitMs} ms`});
 			if (!opened.ok) return drop(opened.failure);
 			if (closed) {
@@ -95,8 +102,11 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 			adopt(opened.value);
 		}
 		asking = true;
-		const exchanged = await exchange(channel as Channel, script, limits, listener => {
-			ending = listener;
+		const exchanged = await exchange(channel as Channel, script, limits, {
+			explain: said => (fresh ? (transport.explain?.(said) ?? null) : null),
+			onEnd: listener => {
+				ending = listener;
+			},
 		});
 		asking = false;
 		noiseBytes += exchanged.noiseBytes;
@@ -118,6 +128,9 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 		get abandoned() {
 			return abandoned;
 		},
+		get open() {
+			return channel !== null;
+		},
 		close() {
 			closed = true;
 			channel?.abandon();
@@ -127,30 +140,25 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 }
 
 /** null when the time is up first. A channel that opens later is let go. */
-async function within(opening: Promise<Outcome<Channel>>, limitMs: number): Promise<Outcome<Channel> | null> {
-	let timer: NodeJS.Timeout | undefined;
-	let late = false;
-	const limit = new Promise<null>(resolve => {
-		timer = setTimeout(() => {
-			late = true;
-			resolve(null);
-		}, limitMs);
-	});
-	opening.then(outcome => {
-		if (late && outcome.ok) outcome.value.abandon();
-	});
-	const first = await Promise.race([opening, limit]);
-	clearTimeout(timer);
-	return first;
+async function openWithin(opening: Promise<Outcome<Channel>>, limitMs: number): Promise<Outcome<Channel> | null> {
+	const opened = await within(opening, limitMs);
+	if (!opened) opening.then(late => late.ok && late.value.abandon());
+	return opened;
 }
 
 type Exchange = {readonly outcome: Outcome<Answer>; readonly noiseBytes: number};
+
+type Shell = {
+	/** Why there never was a shell, by what came in its stead. */
+	explain(said: string): Failure | null;
+	onEnd(listener: ((end: ChannelEnd) => void) | null): void;
+};
 
 function exchange(
 	channel: Channel,
 	script: string,
 	{limitMs, capBytes}: Limits,
-	onEnd: (listener: ((end: ChannelEnd) => void) | null) => void,
+	{explain, onEnd}: Shell,
 ): Promise<Exchange> {
 	const mark = `@@${randomBytes(8).toString('hex')}`;
 	const out = collector(mark);
@@ -181,7 +189,9 @@ function exchange(
 		const onErr = (chunk: Buffer) => onData(err, chunk);
 		channel.stdout.on('data', onOut);
 		channel.stderr.on('data', onErr);
-		onEnd(end => {
+		onEnd(async end => {
+			// What a program says last may still be in its pipes when it has ended.
+			await within(drained(channel), LAST_WORDS_MS);
 			if (settled) return;
 			const detail =
 				end.kind === 'exit'
@@ -189,6 +199,8 @@ function exchange(
 					: end.kind === 'signal'
 						? `shell killed by ${end.signal}`
 						: end.detail;
+			const never = out.begun() || err.begun() ? null : explain(`${out.text()}\n${err.text()}`);
+			if (never) return finish(bad(never));
 			const said = err.body().toString().trim().split('\n').pop() || err.text().replace(`${mark}b`, '').trim();
 			finish(bad({kind: 'lost', detail: said ? `${detail}: ${said}` : detail}));
 		});
@@ -200,6 +212,8 @@ type Collector = {
 	push(chunk: Buffer): void;
 	/** Exit status once the end marker is in (0 on stderr), null before. */
 	status(): number | null;
+	/** Whether the begin marker is in: the shell has taken the request. */
+	begun(): boolean;
 	body(): Buffer;
 	text(): string;
 	size(): number;
@@ -248,6 +262,7 @@ function collector(mark: string): Collector {
 			);
 		},
 		status: () => status,
+		begun: () => joined().includes(begin),
 		body: () => {
 			const all = joined();
 			if (bounds) return all.subarray(bounds.from, bounds.to);

@@ -1,19 +1,31 @@
 import type {RouteConfig, Target} from '../target.ts';
+import {type Desk, openDesk} from './desk.ts';
 import {type Host, type HostOptions, openHost} from './host.ts';
 import {localTransport} from './local.ts';
+import type {Asker} from './question.ts';
 import {sshTransport} from './ssh.ts';
 import type {Operator} from './ssh-settings.ts';
 import {throughTransport} from './through.ts';
 import {SYSTEM_ENVIRONMENT, type Transport} from './transport.ts';
 
-/** The host of a target: its routes made of the three kinds of transport. Nothing is opened yet. */
-export function hostOf(target: Target, operator: Operator, options: Omit<HostOptions, 'routes'>): Host {
-	return openHost({...options, routes: target.routes.map(route => transportsOf(route, operator))});
+export type HostOfOptions = Omit<HostOptions, 'routes'> & {
+	/** Who is asked for passphrases, passwords and about host keys; null or none: nobody is there. */
+	readonly asker?: Asker | null;
+};
+
+/** The host of a target: its routes made of the three kinds of transport, with one desk. Nothing is opened yet. */
+export function hostOf(target: Target, operator: Operator, {asker = null, ...options}: HostOfOptions): Host {
+	const desk = openDesk(asker);
+	return openHost({...options, routes: target.routes.map(route => transportsOf(route, operator, desk))});
 }
 
-function transportsOf(route: RouteConfig, operator: Operator): {transport: Transport; outer: Transport | null} {
+function transportsOf(
+	route: RouteConfig,
+	operator: Operator,
+	desk: Desk,
+): {transport: Transport; outer: Transport | null} {
 	const near = (environment: Transport['environment']) =>
-		route.ssh === null ? localTransport(environment) : sshTransport(route, environment, operator);
+		route.ssh === null ? localTransport(environment) : sshTransport(route, environment, operator, {desk});
 	if (!route.through) return {transport: near(route.environment), outer: null};
 	const outer = near(SYSTEM_ENVIRONMENT);
 	return {transport: throughTransport(outer, route.through, route.environment), outer};

@@ -1,110 +1,106 @@
 import type {Client, ClientChannel} from 'ssh2';
 import {type Command, show} from '../command.ts';
-import {bad, type Failure, good, type Outcome, type ReachPhase} from '../outcome.ts';
+import {bad, good, type Outcome} from '../outcome.ts';
 import type {RouteConfig} from '../target.ts';
-import {fingerprint, judgeHostKey, knownKeyTypes} from './known-hosts.ts';
+import {type Desk, openDesk} from './desk.ts';
+import {within} from './program.ts';
 import {makeSlots} from './slots.ts';
-import {type Operator, readByChild, resolveSettings, type SshSettings} from './ssh-settings.ts';
+import {type Connection, connect} from './ssh-connect.ts';
+import type {Operator} from './ssh-settings.ts';
 import type {Channel, ChannelEnd, Environment, Transport} from './transport.ts';
 
 /** sshd's own MaxSessions is 10; an abandoned channel counts until it is seen closed. */
 const MAX_CHANNELS = 8;
 const KEEPALIVE_MS = 5_000;
-const KEEPALIVE_MISSES = 3;
+const REFUSED_TURNS = 3;
+const REFUSED_REST_MS = 100;
+
+export type SshOptions = {readonly desk?: Desk; readonly keepaliveMs?: number};
+
+/** One way in the making: the connection, and the question that it waits for, if any. */
+type Attempt = {
+	readonly connected: Promise<Outcome<Connection>>;
+	/** Resolves as soon as the operator is asked something. */
+	readonly asked: Promise<{readonly ok: false; readonly failure: {readonly kind: 'asks'; readonly detail: string}}>;
+	stop(): void;
+};
 
 /**
  * One connection per host, opened when first needed and again after it was lost. Every limit starts when the step is asked
- * for: with a frozen sshd `exec` never calls back. The host key is checked against known_hosts before anything is sent.
+ * for: with a frozen sshd `exec` never calls back. What waits for the operator fails at once with `asks`; `asking` resolves
+ * when trying again makes sense.
  */
 export function sshTransport(
 	route: RouteConfig,
 	environment: Environment,
 	operator: Operator,
-	keepaliveMs = KEEPALIVE_MS,
+	{desk = openDesk(null), keepaliveMs = KEEPALIVE_MS}: SshOptions = {},
 ): Transport {
-	const label = `ssh ${route.ssh}`;
-	let connection: Promise<Outcome<Client>> | null = null;
-	let live: Client | null = null;
+	let attempt: Attempt | null = null;
+	let live: Connection | null = null;
+	let asking: {readonly detail: string; readonly answered: Promise<void>} | null = null;
 	let slots = makeSlots(MAX_CHANNELS);
 
-	function forget(client: Client | null) {
-		if (client && client !== live) return;
+	function forget() {
 		live = null;
-		connection = null;
+		attempt = null;
 		slots = makeSlots(MAX_CHANNELS);
 	}
 
-	async function connect(limitMs: number): Promise<Outcome<Client>> {
-		const settings = await resolveSettings(route, operator);
-		const knownHosts = await readAll(settings.knownHostsFiles);
-		const keys = await readKeys(settings.identityFiles);
-		const {Client: SshClient} = await import('ssh2').then(module => module.default ?? module);
-		const client = new SshClient();
-		return new Promise(resolve => {
-			let hostKeyTrouble: Failure | null = null;
-			let lastError: (Error & {level?: string; code?: string}) | null = null;
-			const timer = setTimeout(() => {
-				resolve(
-					bad({kind: 'unreachable', phase: 'handshake', detail: `port answers, no SSH session in ${limitMs} ms`}),
-				);
-				client.destroy();
-			}, limitMs);
-			client.on('ready', () => {
-				clearTimeout(timer);
-				client.setNoDelay(true);
-				live = client;
-				resolve(good(client));
-			});
-			client.on('error', (error: Error & {level?: string; code?: string}) => {
-				lastError ??= error;
-				resolve(bad(hostKeyTrouble ?? readError(error)));
-			});
-			client.on('close', () => {
-				clearTimeout(timer);
-				resolve(
-					bad(
-						hostKeyTrouble ??
-							(lastError
-								? readError(lastError)
-								: {kind: 'unreachable', phase: 'handshake', detail: 'closed by the other end'}),
-					),
-				);
-				forget(client);
-			});
-			const types = knownKeyTypes(knownHosts, settings.keyName, settings.port);
-			client.connect({
-				host: settings.host,
-				port: settings.port,
-				username: settings.user,
-				authHandler: authMethods(settings, keys) as never,
-				readyTimeout: limitMs,
-				keepaliveInterval: keepaliveMs,
-				keepaliveCountMax: KEEPALIVE_MISSES,
-				...(types.length > 0 && {
-					algorithms: {serverHostKey: {prepend: hostKeyAlgorithms(types), append: [], remove: []} as never},
-				}),
-				hostVerifier: (key: Buffer) => {
-					const verdict = judgeHostKey(knownHosts, settings.keyName, settings.port, key);
-					if (verdict === 'known') return true;
-					hostKeyTrouble = {kind: 'denied', detail: hostKeyWords(verdict, settings, key)};
-					return false;
-				},
-			});
+	function begin(limitMs: number): Attempt {
+		const stopper = new AbortController();
+		let tell: (detail: string) => void = () => {};
+		const asked: Attempt['asked'] = new Promise(resolve => {
+			tell = detail => resolve(bad({kind: 'asks', detail}) as Awaited<Attempt['asked']>);
 		});
+		function waitFor(detail: string, answered: Promise<void>) {
+			const mine = {detail, answered};
+			asking = mine;
+			answered.finally(() => {
+				if (asking === mine) asking = null;
+			});
+			tell(detail);
+		}
+		const connected = connect({
+			route,
+			operator,
+			desk,
+			keepaliveMs,
+			limitMs,
+			stop: stopper.signal,
+			onAsks: waitFor,
+			onPrompts: account =>
+				waitFor(
+					`what ${account} asks for`,
+					connected.then(() => {}),
+				),
+			onClosed() {
+				if (attempt === mine) forget();
+			},
+		}).then(outcome => {
+			if (!outcome.ok && attempt === mine) attempt = null;
+			if (outcome.ok && attempt === mine) live = outcome.value;
+			if (outcome.ok && attempt !== mine) outcome.value.destroy();
+			return outcome;
+		});
+		const mine: Attempt = {connected, asked, stop: () => stopper.abort()};
+		return mine;
 	}
 
 	return {
-		label,
+		label: `ssh ${route.ssh}`,
 		environment,
+		get asking() {
+			return asking?.answered ?? null;
+		},
 		async open(command: Command, limitMs: number, urgent = false) {
 			const startedAt = Date.now();
-			connection ??= connect(limitMs).then(outcome => {
-				if (!outcome.ok) connection = null;
-				return outcome;
-			});
-			const connected = await connection;
+			if (asking) return bad({kind: 'asks', detail: asking.detail});
+			attempt ??= begin(limitMs);
+			const connected = await within(Promise.race([attempt.connected, attempt.asked]), limitMs + 100);
+			if (!connected) return bad({kind: 'unreachable', phase: 'handshake', detail: `no SSH session in ${limitMs} ms`});
 			if (!connected.ok) return connected;
-			const client = connected.value;
+			const connection = connected.value;
 			if (!(await slots.take(startedAt + limitMs - Date.now(), urgent))) {
 				return bad({
 					kind: 'unreachable',
@@ -112,7 +108,7 @@ export function sshTransport(
 					detail: `${MAX_CHANNELS} channels in use, some without an answer`,
 				});
 			}
-			if (client !== live) {
+			if (connection !== live) {
 				slots.give();
 				return bad({
 					kind: 'unreachable',
@@ -120,18 +116,40 @@ export function sshTransport(
 					detail: 'the connection was lost while waiting for a channel',
 				});
 			}
-			const leftMs = Math.max(200, startedAt + limitMs - Date.now());
 			const mine = slots;
-			const opened = await openChannel(client, command, leftMs, () => mine.give());
-			if (!opened.ok && opened.failure.kind === 'unreachable' && opened.failure.phase === 'keepalive') forget(client);
+			const opened = await openPatiently(connection.client, command, startedAt + limitMs, () => mine.give());
+			const gone = !opened.ok && opened.failure.kind === 'unreachable' && opened.failure.phase === 'keepalive';
+			if (gone && connection === live) forget();
 			return opened;
 		},
 		close() {
-			const client = live;
-			forget(client);
-			client?.destroy();
+			const old = {live, attempt};
+			forget();
+			old.attempt?.stop();
+			old.live?.destroy();
 		},
 	};
+}
+
+/** A session that has just ended still counts on the far side until its program was reaped: a refusal is tried again. */
+async function openPatiently(
+	client: Client,
+	command: Command,
+	endsAt: number,
+	onClosed: () => void,
+): Promise<Outcome<Channel>> {
+	for (let turn = 0; ; turn++) {
+		const leftMs = Math.max(200, endsAt - Date.now());
+		const opened = await openChannel(client, command, leftMs, onClosed);
+		const full = !opened.ok && opened.failure.kind === 'unreachable' && opened.failure.phase === 'sessions';
+		if (full && turn < REFUSED_TURNS && leftMs > 2 * REFUSED_REST_MS) {
+			await new Promise(resolve => setTimeout(resolve, REFUSED_REST_MS));
+			continue;
+		}
+		// What was refused holds no slot; everything else gives it back when its channel closes.
+		if (full) onClosed();
+		return opened;
+	}
 }
 
 function openChannel(
@@ -154,9 +172,12 @@ function openChannel(
 		}, limitMs);
 		const fail = (error: Error) => {
 			clearTimeout(timer);
-			onClosed();
+			const full = /open failure/i.test(error.message);
+			if (!full || given) onClosed();
+			if (given) return;
 			const gone = /not connected|no response/i.test(error.message);
-			if (!given) resolve(bad({kind: 'unreachable', phase: gone ? 'keepalive' : 'channel', detail: error.message}));
+			const detail = full ? `the server opens no more sessions (MaxSessions): ${error.message}` : error.message;
+			resolve(bad({kind: 'unreachable', phase: full ? 'sessions' : gone ? 'keepalive' : 'channel', detail}));
 		};
 		try {
 			client.exec(`exec ${show(command)}`, (error, stream) => {
@@ -199,55 +220,4 @@ export function toChannel(stream: ClientChannel, onClosed: () => void): Channel 
 			stream.close();
 		},
 	};
-}
-
-/** What an error says about how far the way to the host is open. */
-export function readError(error: Error & {level?: string; code?: string}): Failure {
-	const detail = error.message;
-	const unreachable = (phase: ReachPhase): Failure => ({kind: 'unreachable', phase, detail});
-	if (error.code === 'ENOTFOUND' || error.code === 'EAI_AGAIN') return unreachable('name');
-	if (error.code === 'ECONNREFUSED') return unreachable('refused');
-	if (error.level === 'client-authentication')
-		return {kind: 'denied', detail: `${detail}: no offered key was accepted`};
-	if (error.level === 'client-timeout') {
-		return /keepalive/i.test(detail)
-			? unreachable('keepalive')
-			: {kind: 'unreachable', phase: 'handshake', detail: 'port open but no SSH banner: guest frozen or overloaded'};
-	}
-	if (error.level === 'client-socket') return unreachable('connect');
-	return unreachable('handshake');
-}
-
-function hostKeyWords(verdict: 'changed' | 'revoked' | 'unknown', settings: SshSettings, key: Buffer): string {
-	const where = `${settings.keyName} port ${settings.port}`;
-	if (verdict === 'unknown') {
-		return `host key of ${where} is not in known_hosts (${fingerprint(key)}); compare it, then connect once with ssh to keep it`;
-	}
-	return `host key of ${where} is ${verdict} (now ${fingerprint(key)}); known_hosts says otherwise, nothing was sent`;
-}
-
-/** Known key types as signature algorithms: an RSA key is offered under its SHA-2 names. */
-function hostKeyAlgorithms(types: readonly string[]): string[] {
-	const spoken = /^(ssh-ed25519|ecdsa-sha2-nistp(256|384|521))$/;
-	return types.flatMap(type =>
-		type === 'ssh-rsa' ? ['rsa-sha2-512', 'rsa-sha2-256'] : spoken.test(type) ? [type] : [],
-	);
-}
-
-function authMethods(settings: SshSettings, keys: readonly Buffer[]): object[] {
-	const username = settings.user;
-	const agent = settings.agent ? [{type: 'agent', username, agent: settings.agent}] : [];
-	return [...agent, ...keys.map(key => ({type: 'publickey', username, key}))];
-}
-
-async function readAll(files: readonly string[]): Promise<string> {
-	const texts = await Promise.all(files.map(file => readByChild(['cat', file], 2_000)));
-	return texts.map(text => text?.toString() ?? '').join('\n');
-}
-
-/** Encrypted keys are left to the agent: without a passphrase ssh2 throws on them at once. */
-async function readKeys(files: readonly string[]): Promise<Buffer[]> {
-	const {utils} = await import('ssh2').then(module => module.default ?? module);
-	const texts = await Promise.all(files.map(file => readByChild(['cat', file], 2_000)));
-	return texts.filter((text): text is Buffer => text !== null && !(utils.parseKey(text) instanceof Error));
 }

@@ -1,6 +1,6 @@
 import type {Readable, Writable} from 'node:stream';
 import type {Command} from '../command.ts';
-import type {Outcome} from '../outcome.ts';
+import type {Failure, Outcome} from '../outcome.ts';
 
 /**
  * Words. A *transport* is one way to start a program on a host: local, ssh, or through (another transport plus an
@@ -17,6 +17,10 @@ export type Transport = {
 	 * `urgent` (an act of the operator) goes before every look that waits.
 	 */
 	open(command: Command, limitMs: number, urgent?: boolean): Promise<Outcome<Channel>>;
+	/** Why a program was never started, where what came in its stead says so; null when that says nothing. */
+	explain?(said: string): Failure | null;
+	/** While the operator is asked something that opening needs: resolves when opening again makes sense. */
+	readonly asking?: Promise<void> | null;
 	/** Opening again after `close` connects anew. */
 	close(): void;
 };

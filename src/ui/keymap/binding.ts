@@ -46,6 +46,9 @@ export type LayerScope =
 	| 'confirm'
 	/** Tier 2 and 3: a word must be typed. */
 	| 'confirm-word'
+	/** What a route asks, and the one question that wants the word yes. */
+	| 'ask'
+	| 'ask-yes'
 	/** Common to every layer that scrolls or lists and takes no text. */
 	| 'layer';
 
@@ -53,7 +56,7 @@ export const GROUPS = ['Leave', 'Move', 'Panes', 'Read', 'Act', 'Find', 'Dialogs
 export type Group = (typeof GROUPS)[number];
 
 /** In these scopes printable keys are text. */
-export const TEXT_SCOPES: ReadonlySet<Scope> = new Set(['palette', 'filter', 'confirm-word']);
+export const TEXT_SCOPES: ReadonlySet<Scope> = new Set(['palette', 'filter', 'confirm-word', 'ask', 'ask-yes']);
 
 export const refused = (why: string): Refusal => ({refused: why});
 export const isRefused = (meaning: Meaning): meaning is Refusal => 'refused' in meaning;
@@ -68,6 +71,8 @@ export function scopesOf({view}: ConsoleState): readonly Scope[] {
 			return [top.type, 'always'];
 		case 'confirm':
 			return [top.plan.tier === 1 ? 'confirm' : 'confirm-word', 'always'];
+		case 'ask':
+			return [top.question.kind === 'host-key' ? 'ask-yes' : 'ask', 'always'];
 		case 'operations':
 			return ['menu', 'layer', 'always'];
 		default:

@@ -38,10 +38,11 @@ export function resolve(
  * when it comes by itself.
  */
 function typed(press: Press, text: string, scope: Scope, state: ConsoleState, {nowMs}: Moment): Meaning {
-	if (scope === 'confirm-word') {
-		if (press.name === 'paste') return refused('a pasted word does not count: type it');
+	const wantsWord = scope === 'confirm-word' || scope === 'ask-yes';
+	if (wantsWord && press.name === 'paste') return refused('a pasted word does not count: type it');
+	if (wantsWord || scope === 'ask') {
 		const top = state.view.overlays.at(-1);
-		if (top?.type === 'confirm' && nowMs - top.openedAt < TYPE_AHEAD_MS)
+		if ((top?.type === 'confirm' || top?.type === 'ask') && nowMs - top.openedAt < TYPE_AHEAD_MS)
 			return refused('too soon: the dialog has only just opened');
 	}
 	return {type: 'type', text};

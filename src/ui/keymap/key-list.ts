@@ -10,6 +10,8 @@ const PLACES: Readonly<Partial<Record<Scope, string>>> = {
 	log: 'LOG pane',
 	menu: 'operations menu',
 	confirm: 'confirm, tier 1',
+	ask: 'question of a route',
+	'ask-yes': 'unknown host key',
 	'confirm-word': 'confirm, tier 2 and 3',
 };
 

@@ -63,6 +63,13 @@ export const layerBindings: readonly Binding[] = [
 	{scope: 'confirm-word', keys: ['enter'], says: 'do it, once the word is typed', group: 'Act', acts: true, hint: {rank: 2, label: 'do it'}, means: confirmWord},
 	{scope: 'confirm-word', keys: ['backspace'], says: 'erase', group: 'Dialogs', means: () => ({type: 'erase'})},
 	...motions('confirm-word', 'Dialogs', unlettered),
+
+	{scope: 'ask', keys: ['enter'], says: 'give the answer', group: 'Dialogs', acts: true, hint: {rank: 1, label: 'answer'}, means: (state, moment) => settled({type: 'accept'})(state, moment)},
+	{scope: 'ask', keys: ['escape'], says: 'skip it: the route goes on without', group: 'Dialogs', hint: {rank: 2, label: 'skip'}, means: () => ({type: 'back'})},
+	{scope: 'ask', keys: ['backspace'], says: 'erase', group: 'Dialogs', means: () => ({type: 'erase'})},
+	{scope: 'ask-yes', keys: ['enter'], says: 'keep the key, once yes is typed', group: 'Dialogs', acts: true, hint: {rank: 1, label: 'keep it'}, means: (state, moment) => settled({type: 'accept'})(state, moment)},
+	{scope: 'ask-yes', keys: ['escape'], says: 'refuse the key', group: 'Dialogs', hint: {rank: 2, label: 'refuse'}, means: () => ({type: 'back'})},
+	{scope: 'ask-yes', keys: ['backspace'], says: 'erase', group: 'Dialogs', means: () => ({type: 'erase'})},
 ];
 
 function topOf<T extends Overlay['type']>({view}: ConsoleState, type: T): Extract<Overlay, {type: T}> | null {

@@ -3,6 +3,7 @@ import type {ConsoleState} from '../../state/state.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {Region} from '../parts/region.tsx';
 import {AlertsTable, alertsLayer} from './alerts.tsx';
+import {askLayer} from './ask.ts';
 import {confirmLayer} from './confirm.ts';
 import {type Layer, layerRows, placeOf, type Screen} from './layer.ts';
 import {operationsLayer, paletteLayer, signalsLayer} from './menus.ts';
@@ -35,6 +36,8 @@ export function topLayer(state: ConsoleState, screen: Screen): Layer | null {
 			return quitLayer(state);
 		case 'confirm':
 			return confirmLayer(top, state, screen);
+		case 'ask':
+			return askLayer(top, screen);
 	}
 }
 

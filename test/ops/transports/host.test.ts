@@ -1,9 +1,11 @@
 import {afterEach, expect, test} from 'vitest';
+import {openDesk} from '../../../src/ops/transports/desk.ts';
 import {type Host, type HostStatus, openHost} from '../../../src/ops/transports/host.ts';
 import {localTransport} from '../../../src/ops/transports/local.ts';
 import {sshTransport} from '../../../src/ops/transports/ssh.ts';
 import {SYSTEM_ENVIRONMENT} from '../../../src/ops/transports/transport.ts';
-import {OPERATOR, startSshServer, type TestServer} from '../../support/ssh-server.ts';
+import {answering} from '../../support/asker.ts';
+import {OPERATOR, startSshServer, type TestServer, type TestServerOptions} from '../../support/ssh-server.ts';
 import {until} from '../../support/until.ts';
 
 const LIMITS = {limitMs: 2_000, capBytes: 100_000};
@@ -24,7 +26,7 @@ async function twoRoutes() {
 			{transport: localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'}), outer: null},
 		],
 		onStatus: status => told.push(status),
-		helloMs: 500,
+		helloMs: 2_000,
 		retryMs: 150,
 	});
 	hosts.push(host);
@@ -76,6 +78,114 @@ test('with no route at all every look says so at once, and the host is unreachab
 	expect(await where(alone)).toBe('unreachable');
 	expect(alone.status.state).toBe('down');
 	expect(alone.status.passedOver[0]?.reason).toMatch(/refused/);
+});
+
+/** Both over SSH or locally, with an operator who is asked for what only they know. */
+async function asking(routes: readonly (TestServerOptions | 'local')[], asker: ReturnType<typeof answering>) {
+	const desk = openDesk(asker);
+	const made = await Promise.all(
+		routes.map(async options => {
+			if (options === 'local') return {server: null, transport: localTransport(SYSTEM_ENVIRONMENT)};
+			const server = await startSshServer(options);
+			servers.push(server);
+			return {server, transport: sshTransport(server.route, SYSTEM_ENVIRONMENT, OPERATOR, {desk})};
+		}),
+	);
+	const host = openHost({
+		routes: made.map(({transport}) => ({transport, outer: null})),
+		onStatus: () => {},
+		helloMs: 5_000,
+		headStartMs: 5_000,
+		retryMs: 60_000,
+	});
+	hosts.push(host);
+	return {host, labels: made.map(({transport}) => transport.label)};
+}
+
+test('a route that asks the operator does not keep the next one waiting, and is taken as soon as it is answered', async () => {
+	const asker = answering();
+	const {host, labels} = await asking([{hostKeyIn: 'unknown'}, 'local'], asker);
+	expect(await where(host)).toBe('/root');
+	expect(host.status).toMatchObject({
+		state: 'up',
+		label: 'local',
+		passedOver: [
+			{label: labels[0], reason: expect.stringMatching(/^waits for you: host key of \[127\.0\.0\.1\]:\d+ \(ED/)},
+		],
+	});
+	asker.answer(['yes']);
+	await until(() => host.status.label === labels[0]);
+	expect(host.status.passedOver).toEqual([]);
+	expect(await where(host)).toBe('/root');
+	expect(asker.asked).toHaveLength(1);
+});
+
+test('with no other route every look says so at once, and the host comes up when it is answered', async () => {
+	const asker = answering();
+	const {host} = await asking([{passphrase: 'open sesame'}], asker);
+	expect([await where(host), host.status.state]).toEqual(['unreachable', 'down']);
+	expect(host.status.passedOver[0]?.reason).toMatch(/^waits for you: passphrase of/);
+	asker.answer(['open sesame']);
+	await until(() => host.status.state === 'up');
+	expect(await where(host)).toBe('/root');
+});
+
+test("a server's own prompts stay open on their connection until they are answered", async () => {
+	const asker = answering();
+	const {host} = await asking(
+		[
+			{
+				authenticate(context) {
+					if (context.method !== 'keyboard-interactive') return context.reject(['keyboard-interactive']);
+					context.prompt([{prompt: 'Code: ', echo: false}], ([code]) =>
+						code === '123' ? context.accept() : context.reject(['keyboard-interactive']),
+					);
+				},
+			},
+			'local',
+		],
+		asker,
+	);
+	expect(await where(host)).toBe('/root');
+	asker.answer(['123']);
+	await until(() => host.status.label !== 'local');
+	expect([asker.asked.length, asker.withdrawn.length]).toEqual([1, 0]);
+});
+
+test('settled is when every question is answered, one after another', async () => {
+	const asker = answering(['yes'], ['wrong'], ['open sesame']);
+	const {host} = await asking([{hostKeyIn: 'unknown', passphrase: 'open sesame'}], asker);
+	await host.settle();
+	expect([host.status.state, asker.asked.map(each => each.kind)]).toEqual([
+		'up',
+		['host-key', 'passphrase', 'passphrase'],
+	]);
+});
+
+test('settled with every question skipped is down, with the reason', async () => {
+	const asker = answering(null);
+	const {host} = await asking([{hostKeyIn: 'unknown'}], asker);
+	await host.settle();
+	expect([host.status.state, host.status.passedOver[0]?.reason]).toEqual([
+		'down',
+		expect.stringMatching(/^denied: .*: it was not accepted$/),
+	]);
+});
+
+const LANES = ['driver', 'processes', 'mounts', 'services', 'files', 'command-lines', 'act'] as const;
+
+test.each([1, 2, 3])('where the server opens %i sessions all lanes answer, and a file is sent', async maxSessions => {
+	const {host} = await asking([{maxSessions}], answering());
+	for (let turn = 0; turn < 2; turn++) {
+		const answers = await Promise.all(LANES.map(lane => host.ask(lane, `echo ${lane}`, LIMITS)));
+		expect(answers.map(each => (each.ok ? each.value.stdout.trim() : each.failure))).toEqual(LANES);
+	}
+	expect(await host.send('cat; echo " sent"', Buffer.from('it is'), 5_000)).toMatchObject({
+		ok: true,
+		value: {stdout: 'it is sent\n'},
+	});
+	expect(await host.ask('act', 'echo after', LIMITS)).toMatchObject({ok: true});
+	expect(host.status).toMatchObject({state: 'up', passedOver: []});
 });
 
 test('an act whose route is lost under it is not sent again by another way', async () => {

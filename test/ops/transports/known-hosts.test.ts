@@ -1,6 +1,12 @@
 import {createHmac, randomBytes} from 'node:crypto';
 import {expect, test} from 'vitest';
-import {fingerprint, judgeHostKey, knownKeyTypes} from '../../../src/ops/transports/known-hosts.ts';
+import {
+	fingerprint,
+	judgeHostKey,
+	knownKeyTypes,
+	knownLine,
+	knownName,
+} from '../../../src/ops/transports/known-hosts.ts';
 
 const keyOf = (type: string, body: number) => {
 	const name = Buffer.from(type);
@@ -40,16 +46,39 @@ test.each([
 	['comments and torn lines', '# x\ngpu.example\n\n', 'gpu.example', 22, 'unknown'],
 	['a dot that is not any character', line('gpuXexample'), 'gpu.example', 22, 'unknown'],
 ])('%s', (_name, text, host, port, verdict) => {
-	expect(judgeHostKey(text, host, port, KEY)).toBe(verdict);
+	expect(judgeHostKey([{path: 'known', text}], knownName(host, port), KEY).kind).toBe(verdict);
 });
 
 test('the fingerprint is the one that ssh prints', () => {
-	expect(fingerprint(KEY)).toMatch(/^ssh-ed25519 SHA256:[A-Za-z0-9+/]{43}$/);
+	expect(fingerprint(KEY)).toMatch(/^ED25519 SHA256:[A-Za-z0-9+/]{43}$/);
 });
 
 test('key types known for a host are asked for first', () => {
-	expect(knownKeyTypes(`gpu ssh-rsa AAAA\ngpu ssh-ed25519 BBBB\nother ecdsa-sha2-nistp256 CCCC\n`, 'gpu', 22)).toEqual([
-		'ssh-rsa',
-		'ssh-ed25519',
-	]);
+	const text = 'gpu ssh-rsa AAAA\ngpu ssh-ed25519 BBBB\n@revoked gpu ssh-dss DDDD\nother ecdsa-sha2-nistp256 CCCC\n';
+	expect(knownKeyTypes([{path: 'known', text}], 'gpu')).toEqual(['ssh-rsa', 'ssh-ed25519']);
+});
+
+test('a changed key names the lines that say otherwise, in every file', () => {
+	const files = [
+		{path: '/me/known_hosts', text: `# first\n${line('gpu', OTHER)}`},
+		{path: '/etc/known_hosts', text: line('other') + line(hashed('gpu'), OTHER)},
+	];
+	expect(judgeHostKey(files, 'gpu', KEY)).toEqual({
+		kind: 'changed',
+		by: [
+			{file: '/me/known_hosts', line: 2, label: fingerprint(OTHER)},
+			{file: '/etc/known_hosts', line: 2, label: fingerprint(OTHER)},
+		],
+	});
+	expect(judgeHostKey([{path: 'a', text: line('gpu', KEY, '@revoked ')}], 'gpu', KEY)).toEqual({
+		kind: 'revoked',
+		by: [{file: 'a', line: 1, label: fingerprint(KEY)}],
+	});
+});
+
+test.each([false, true])('a line that is written (hashed: %s) is known when it is read', hashedLine => {
+	const text = knownLine('[gpu]:2222', KEY, hashedLine);
+	expect(text.includes('gpu')).toBe(!hashedLine);
+	expect(judgeHostKey([{path: 'a', text}], '[gpu]:2222', KEY)).toEqual({kind: 'known'});
+	expect(judgeHostKey([{path: 'a', text}], 'gpu', KEY)).toEqual({kind: 'unknown'});
 });

@@ -6,7 +6,8 @@ import type {ClientChannel} from 'ssh2';
 import {afterEach, describe, expect, test} from 'vitest';
 import {judge} from '../../../src/ops/act.ts';
 import {type Lane, openLane} from '../../../src/ops/transports/lane.ts';
-import {readError, sshTransport, toChannel} from '../../../src/ops/transports/ssh.ts';
+import {sshTransport, toChannel} from '../../../src/ops/transports/ssh.ts';
+import {readError} from '../../../src/ops/transports/ssh-login.ts';
 import {SYSTEM_ENVIRONMENT, type Transport} from '../../../src/ops/transports/transport.ts';
 import {OPERATOR, startSshServer, type TestServer} from '../../support/ssh-server.ts';
 
@@ -52,7 +53,7 @@ test('an unknown host key is refused with its fingerprint and nothing is sent', 
 		ok: false,
 		failure: {
 			kind: 'denied',
-			detail: expect.stringMatching(/^host key of 127\.0\.0\.1 port \d+ is not in known_hosts \(ssh-ed25519 SHA256:/),
+			detail: expect.stringMatching(/^host key of \[127\.0\.0\.1\]:\d+ is not in known_hosts \(ED25519 SHA256:/),
 		},
 	});
 	expect(server.sessions()).toBe(0);
@@ -62,7 +63,7 @@ test('a changed host key is refused', async () => {
 	const {lane} = await connect({hostKeyIn: 'changed'});
 	const outcome = await lane.request('echo x', LIMITS);
 	expect(!outcome.ok && outcome.failure.kind === 'denied' && outcome.failure.detail).toMatch(
-		/is changed \(now ssh-ed25519 SHA256:.*nothing was sent$/,
+		/is changed: now ED25519 SHA256:\S+, known is ED25519 SHA256:\S+ \(\S+known_hosts:1\); nothing was sent/,
 	);
 });
 
@@ -217,7 +218,7 @@ describe('an ending as the client tells it', () => {
 test('three keepalives without an answer end a frozen connection, and the next request makes a new one', async () => {
 	const server = await startSshServer();
 	servers.push(server);
-	const transport = sshTransport(server.route, SYSTEM_ENVIRONMENT, OPERATOR, 200);
+	const transport = sshTransport(server.route, SYSTEM_ENVIRONMENT, OPERATOR, {keepaliveMs: 200});
 	transports.push(transport);
 	const lane = openLane(transport);
 	lanes.push(lane);

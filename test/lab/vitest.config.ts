@@ -1,0 +1,12 @@
+import {defineConfig} from 'vitest/config';
+
+/** Against real servers and kernels, as root. One file after another: they freeze what they started. */
+export default defineConfig({
+	test: {
+		include: ['test/lab/*.lab.ts'],
+		testTimeout: 120_000,
+		hookTimeout: 60_000,
+		fileParallelism: false,
+		reporters: ['verbose', './test/support/summary-reporter.ts'],
+	},
+});
