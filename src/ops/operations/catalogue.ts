@@ -7,7 +7,8 @@ import {isRefusal, type OperationId, type Plan, type Refusal, refuse, type Situa
 import {restoreFiles} from './restore-files.ts';
 import {runExtractor} from './run-extractor.ts';
 import {type SignalInput, signalProcess} from './signal.ts';
-import {stopExtractor, stopServer} from './stop-run.ts';
+import {stopExtractor} from './stop-extractor.ts';
+import {stopServer} from './stop-server.ts';
 import {stopService} from './stop-service.ts';
 import {undo} from './undo.ts';
 

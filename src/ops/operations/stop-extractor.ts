@@ -1,5 +1,5 @@
 import {fresh} from '../facts.ts';
-import {type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
+import {type Operation, type Plan, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
 
 type Running = {readonly pid: number; readonly startTicks: number; readonly bootId: string};
@@ -16,7 +16,7 @@ export const stopExtractor: Operation<Record<string, never>> = {
 		if (!run?.alive || run.pid === null || run.startTicks === null || !bootId)
 			return refuse('no extraction is known to run');
 		const running = {pid: run.pid, startTicks: run.startTicks, bootId};
-		return stopPlan('stop-extractor', 'the extractor', target.name, running, 1, here => {
+		return stopPlan(target.name, running, here => {
 			const now = fresh(here.facts.extraction)?.run;
 			if (now === undefined) return {state: 'pending', words: 'waiting for a good look'};
 			return now?.alive
@@ -26,43 +26,12 @@ export const stopExtractor: Operation<Record<string, never>> = {
 	},
 };
 
-export const stopServer: Operation<Record<string, never>> = {
-	id: 'stop-server',
-	title: 'stop the launched server',
-	tier: 2,
-	defaultInput: () => ({}),
-	plan(_, {facts, target}) {
-		const server = fresh(facts.server);
-		if (server?.process !== 'alive' || !server.record) return refuse('no server launched from here is known to run');
-		if (fresh(facts.extraction)?.run?.alive) return refuse('an extraction is running on it: stop that first');
-		return stopPlan(
-			'stop-server',
-			`the server on port ${server.record.port}`,
-			target.server?.name ?? target.name,
-			server.record,
-			2,
-			here => {
-				const now = fresh(here.facts.server);
-				if (!now) return {state: 'pending', words: 'waiting for a good look at the server'};
-				return now.process === 'alive' ? {state: 'pending', words: 'draining'} : {state: 'met', words: 'gone'};
-			},
-		);
-	},
-};
-
-function stopPlan(
-	id: 'stop-extractor' | 'stop-server',
-	what: string,
-	confirmWord: string,
-	running: Running,
-	tier: 1 | 2,
-	until: (here: Situation) => Verdict,
-): Plan | Refusal {
+function stopPlan(confirmWord: string, running: Running, until: (here: Situation) => Verdict): Plan {
 	const key = `${running.pid}@${running.startTicks}`;
 	return {
-		operation: id,
-		title: `stop ${what} (pid ${running.pid})`,
-		tier,
+		operation: 'stop-extractor',
+		title: `stop the extractor (pid ${running.pid})`,
+		tier: 1,
 		confirmWord,
 		targets: [{kind: 'process', identity: key, says: `pid ${running.pid}`}],
 		excluded: [],
@@ -79,7 +48,7 @@ function stopPlan(
 				kind: 'wait',
 				id: 'ended',
 				says: 'until it is gone',
-				looks: ['extraction', 'server', 'processes'],
+				looks: ['extraction', 'processes'],
 				limitMs: 120_000,
 				until,
 			},
