@@ -1,33 +1,17 @@
 import {type Checked, preflight, preflightState} from '../src/ops/preflight/preflight.ts';
-import {terminalAsker} from './ask-on-terminal.ts';
-import {compose} from './compose.ts';
-import {loadConfiguration, pickTarget} from './configuration.ts';
-import {configPlaces, operatorOf} from './login.ts';
 import {LOOKS} from './looks.ts';
+import {openToLook} from './open-to-look.ts';
 import type {Options} from './relight.ts';
 
 const EXIT = {pass: 0, warn: 1, fail: 2, unknown: 3} as const;
 
 /** Every check of a long run, with its evidence and what puts it right. Nothing is changed. */
 export async function preflightCommand(name: string | undefined, options: Options): Promise<number> {
-	const operator = operatorOf(process.env);
-	const places = configPlaces(process.env, operator, options.config, process.cwd());
-	const target = pickTarget(await loadConfiguration(places, options.config !== undefined), name);
-	const asker = terminalAsker();
-	const {store, engine} = await compose({
-		target,
-		operator,
-		asker,
-		mode: 'live',
-		readOnly: true,
-		journalDirectory: null,
-	});
-	await engine.host.settle();
-	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
+	const {target, store, engine, seen} = await openToLook(name, options);
 	await engine.look(LOOKS);
 	// Owners of new processes and end records take one look more.
 	await engine.look(['processes', 'extraction']);
-	clearTimeout(slow);
+	seen();
 	const checks = preflight(engine.situation());
 	const {route} = store.getState();
 	const state = route.state === 'up' ? preflightState(checks) : 'unknown';

@@ -4,38 +4,19 @@ import {describe} from '../src/ops/outcome.ts';
 import type {ProbeId} from '../src/ops/probes/probe.ts';
 import type {ConsoleState} from '../src/state/state.ts';
 import {statusLines} from '../src/ui/plain.ts';
-import {terminalAsker} from './ask-on-terminal.ts';
-import {compose} from './compose.ts';
-import {loadConfiguration, pickTarget} from './configuration.ts';
-import {configPlaces, operatorOf} from './login.ts';
 import {LOOKS} from './looks.ts';
+import {openToLook} from './open-to-look.ts';
 import type {Options} from './relight.ts';
 
 const SEEN: readonly ProbeId[] = [...LOOKS, 'kernel-log', 'autostart', 'acting', 'command-lines'];
 
 /** One look at everything. A host that does not answer is unknown (3), which is not broken (2). */
 export async function status(name: string | undefined, options: Options): Promise<number> {
-	const operator = operatorOf(process.env);
-	const configuration = await loadConfiguration(
-		configPlaces(process.env, operator, options.config, process.cwd()),
-		options.config !== undefined,
-	);
-	const target = pickTarget(configuration, name);
-	const asker = terminalAsker();
-	const {store, engine} = await compose({
-		target,
-		operator,
-		asker,
-		mode: 'live',
-		readOnly: true,
-		journalDirectory: null,
-	});
-	await engine.host.settle();
-	const slow = setTimeout(() => process.stderr.write(`looking at ${target.name} …\n`), 1_000);
+	const {store, engine, seen} = await openToLook(name, options);
 	await engine.look(SEEN);
 	// The end records of a big tree take more than one look, and owners of new processes one more.
 	await engine.look(['processes', 'services', 'extraction', 'mounts', 'command-lines']);
-	clearTimeout(slow);
+	seen();
 	const state = store.getState();
 	process.stdout.write(
 		options.json ? `${JSON.stringify(statusObject(state))}\n` : `${statusLines(state).join('\n')}\n`,

@@ -2,7 +2,7 @@ import {type MountPaneModel, type MountRow, selectMounts} from '../../state/sele
 import {bytes, bytesOf, duration, percentOf} from '../format.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {Region} from '../parts/region.tsx';
-import {type Column, choose, headings, tableRow, windowOn} from '../parts/table.ts';
+import {type Column, tableBody} from '../parts/table.ts';
 import {emptyBody, faceRow, paneTitle} from '../parts/title.ts';
 import {keepEnd} from '../safe.ts';
 import {type Row, type Span, span} from '../theme.ts';
@@ -37,16 +37,7 @@ export function mountPaneRows(model: MountPaneModel, frame: PaneFrame): readonly
 	);
 	return paneRows(frame, title, height => {
 		if (model.rows.length === 0) return emptyBody(model.face, 'no file system but those of the kernel');
-		const placed = choose(COLUMNS, frame.width);
-		const {from, to} = windowOn(
-			model.rows.length,
-			model.rows.findIndex(row => row.selected),
-			Math.max(1, height - 1),
-		);
-		return [
-			headings(placed),
-			...model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused)),
-		];
+		return tableBody(COLUMNS, model.rows, frame, height);
 	});
 }
 

@@ -2,7 +2,7 @@ import {type ProcessPaneModel, type ProcessRow, selectProcesses} from '../../sta
 import {bytesShort, count, duration, gib} from '../format.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {Region} from '../parts/region.tsx';
-import {type Column, choose, headings, tableRow, windowOn} from '../parts/table.ts';
+import {type Column, tableBody} from '../parts/table.ts';
 import {emptyBody, faceRow, paneTitle} from '../parts/title.ts';
 import {type Row, type Span, span} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
@@ -35,16 +35,7 @@ export function processPaneRows(model: ProcessPaneModel, frame: PaneFrame): read
 				model.filter ? `no process matches ${model.filter} (Esc clears)` : 'no process is listed',
 			);
 		}
-		const placed = choose(COLUMNS, frame.width);
-		const {from, to} = windowOn(
-			model.rows.length,
-			model.rows.findIndex(row => row.selected),
-			Math.max(1, height - 1),
-		);
-		return [
-			headings(placed),
-			...model.rows.slice(from, to).map(row => tableRow(placed, row, row.selected, frame.focused)),
-		];
+		return tableBody(COLUMNS, model.rows, frame, height);
 	});
 }
 

@@ -65,3 +65,19 @@ export function windowOn(
 	const from = Math.min(Math.max(0, selected - Math.floor(height / 2)), Math.max(0, length - height));
 	return {from, to: Math.min(length, from + height)};
 }
+
+/** Headings and as many rows as there is room for, around the selected one. */
+export function tableBody<Item extends {readonly selected: boolean}>(
+	columns: readonly Column<Item>[],
+	rows: readonly Item[],
+	{width, focused}: {readonly width: number; readonly focused: boolean},
+	height: number,
+): readonly Row[] {
+	const placed = choose(columns, width);
+	const {from, to} = windowOn(
+		rows.length,
+		rows.findIndex(row => row.selected),
+		Math.max(1, height - 1),
+	);
+	return [headings(placed), ...rows.slice(from, to).map(row => tableRow(placed, row, row.selected, focused))];
+}
