@@ -18,6 +18,8 @@ export type ExtractIo = {
 	readonly breakStaleLock: boolean;
 	/** Look at all of a tree that has no manifest, and take it over. */
 	readonly adopt: boolean;
+	/** Two fixed requests before the first sample, whose dumps must be whole. */
+	readonly canary: boolean;
 	/** Version of this program, for the manifest. */
 	readonly tool: string;
 	readonly files: FilePort;
@@ -44,6 +46,7 @@ export function systemIo(given: Partial<ExtractIo> & Pick<ExtractIo, 'tool'>): E
 		stop: given.stop ?? signalled(),
 		breakStaleLock: false,
 		adopt: false,
+		canary: true,
 		files: systemFiles,
 		serverLimitMs: 24 * 60 * 60_000,
 		answerLimitMs: 300_000,

@@ -1,4 +1,5 @@
 import {attempt, SampleFailed} from './attempts.ts';
+import {askCanaries} from './canary.ts';
 import {Client} from './client.ts';
 import {checkContinuity, continuityWords} from './continuity.ts';
 import type {Sample} from './dataset.ts';
@@ -113,12 +114,17 @@ export class Run {
 	private async compareWithStored(): Promise<void> {
 		const {extraction} = this.config;
 		const count = extraction.continuity ?? CONTINUITY_SAMPLES;
-		this.report.verifying('extracting stored samples again, to compare');
-		const again = async (index: number) => {
-			const dump = await this.ask(await this.tree.dataset.one(index), 'relight-check');
+		const states = async (sample: Sample) => {
+			const dump = await this.ask(sample, 'relight-check');
 			if (dump) removeDump(dump);
 			return dump && 'states' in dump ? dump.states : null;
 		};
+		if (this.io.canary) {
+			this.report.verifying('two fixed requests, a short and a long one');
+			await askCanaries(extraction.maxTokens, states);
+		}
+		this.report.verifying('extracting stored samples again, to compare');
+		const again = async (index: number) => states(await this.tree.dataset.one(index));
 		const doubt = (index: number, reason: string): void => {
 			this.ledger.set(index, {state: 'suspect', reason});
 			this.keeper.suspect(index, reason);

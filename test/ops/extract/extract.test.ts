@@ -56,6 +56,7 @@ const run = (port = server.port, given: Partial<ExtractIo> = {}): Promise<number
 	extract(
 		{extraction, server: {port, model: '/models/kimi'}, dump: {dir: dumps, limitBytes: null}},
 		systemIo({
+			canary: false,
 			tool: 'test',
 			print: line => lines.push(line),
 			stop: stop.signal,

@@ -45,6 +45,7 @@ export class Bench {
 				dump: {dir: this.dumps, limitBytes: this.dumpLimitBytes},
 			},
 			systemIo({
+				canary: false,
 				tool: 'test',
 				print: line => this.lines.push(line),
 				stop: this.stop.signal,

@@ -22,7 +22,7 @@ const slow = call => (...given) => {
 };
 const files = Object.fromEntries(Object.entries(systemFiles).map(([name, call]) => [name, slow(call)]));
 const limits = {serverLimitMs: 30_000, dumpLimitMs: 2_000, backOffMs: [20, 50]};
-const io = systemIo({tool: 'kill', breakStaleLock: true, files, ...limits});
+const io = systemIo({tool: 'kill', canary: false, breakStaleLock: true, files, ...limits});
 process.exit(await extract(JSON.parse(process.argv[2]), io));
 `;
 
