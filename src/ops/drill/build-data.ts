@@ -91,7 +91,8 @@ function writeLogs(paths: BoxPaths, size: Dimensions): void {
 
 /** What the server of before the crash left in shared memory: a whole request, one without its last files, an empty one. */
 function writeStaleDumps(paths: BoxPaths, records: readonly DatasetRecord[], size: Dimensions): void {
-	const counter = Math.round((9 * size.groupSize + size.lastGroup) * 1.215);
+	// Probes, warm-up and retries count too; in a small box they are the greater part.
+	const counter = Math.round((9 * size.groupSize + size.lastGroup) * 1.215) + 50;
 	const ids = records[size.lastGroup]?.input_ids ?? [1, 2, 3, 4];
 	const dump = (name: string, layers: readonly string[]): void => {
 		const directory = `${paths.dumps}/${name}`;
