@@ -1,4 +1,4 @@
-import {execFileSync} from 'node:child_process';
+import {execFileSync, spawn} from 'node:child_process';
 import {existsSync, readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {afterEach, expect} from 'vitest';
@@ -34,9 +34,14 @@ async function start(options: SshdOptions = {}): Promise<Sshd> {
 
 function hostOn(
 	route: RouteConfig,
-	{asker = null, second = false}: {asker?: Asker | null; second?: boolean} = {},
+	{asker = null, second = false, agent = null}: {asker?: Asker | null; second?: boolean; agent?: string | null} = {},
 ): Host {
-	const transport = sshTransport(route, SYSTEM_ENVIRONMENT, OPERATOR, {desk: openDesk(asker), keepaliveMs: 300});
+	const transport = sshTransport(
+		route,
+		SYSTEM_ENVIRONMENT,
+		{...OPERATOR, agent},
+		{desk: openDesk(asker), keepaliveMs: 300},
+	);
 	const spare = {transport: localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'}), outer: null};
 	const host = openHost({
 		routes: [{transport, outer: null}, ...(second ? [spare] : [])],
@@ -198,6 +203,29 @@ lab(
 		send(session as number, 'SIGKILL');
 		await until(async () => (await say(host)) === '/root');
 		expect(asker.asked).toHaveLength(2);
+	},
+);
+
+lab(
+	"keys in an agent are used, and one that is stopped costs no more than the login by the key's own file",
+	canRunSshd,
+	async () => {
+		const server = await start();
+		const socket = join(server.directory, 'agent');
+		const agent = spawn('ssh-agent', ['-D', '-a', socket], {stdio: 'ignore'});
+		try {
+			await until(() => existsSync(socket));
+			execFileSync('ssh-add', [join(server.directory, 'id')], {
+				env: {...process.env, SSH_AUTH_SOCK: socket},
+				stdio: 'ignore',
+			});
+			const byAgent = hostOn({...server.route, identityFile: '/nonexistent/id'}, {agent: socket});
+			expect(await say(byAgent)).toBe('/root');
+			send(agent.pid as number, 'SIGSTOP');
+			expect(await say(hostOn(server.route, {agent: socket}))).toBe('/root');
+		} finally {
+			send(agent.pid as number, 'SIGKILL');
+		}
 	},
 );
 
