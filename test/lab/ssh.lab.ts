@@ -229,6 +229,20 @@ lab(
 	},
 );
 
+lab("the prompts of a server's own come as it words them, three times, and then no more", canRunSshd, async () => {
+	const server = await start({lines: ['UsePAM yes', 'KbdInteractiveAuthentication yes', 'PermitRootLogin yes']});
+	const asker = answering(['wrong'], ['wrong too'], ['no']);
+	const host = hostOn({...server.route, identityFile: '/nonexistent/id'}, {asker});
+	await host.settle();
+	expect(asker.asked).toHaveLength(3);
+	expect(asker.asked[0]).toMatchObject({
+		kind: 'prompts',
+		account: `root@[127.0.0.1]:${server.port}`,
+		prompts: [{text: expect.stringMatching(/Password: $/), echo: false}],
+	});
+	expect(reasonOf(host)).toMatch(/^denied: root@\S+ refuses the login: .*its prompts were answered in vain/);
+});
+
 lab(
 	'ProxyJump over a second server: both host keys checked, and the hop alone is where the host is reached from',
 	canRunSshd,
@@ -268,6 +282,7 @@ lab('a hop that freezes takes the way with it, and is named', canRunSshd, async 
 	for (const pid of [jump.pid, ...jump.sessions()]) send(pid, 'SIGSTOP');
 	await until(async () => (await say(host)) !== '/root', 30_000);
 	await until(() => host.status.state === 'down', 30_000);
+	expect(reasonOf(host)).toMatch(/^unreachable \(handshake\): hop jump: port answers, no SSH session/);
 	for (const pid of [jump.pid, ...jump.sessions()]) send(pid, 'SIGCONT');
 	await until(async () => (await say(host)) === '/root', 30_000);
 });
