@@ -69,6 +69,7 @@ function readLine(
 			resolve(answer);
 		}
 		withdrawn?.addEventListener('abort', () => end(null), {once: true});
+		input.on('error', () => end(null));
 		input.on('data', chunk => {
 			for (const character of chunk.toString()) {
 				if (character === '\r' || character === '\n') return end(typed);

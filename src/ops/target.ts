@@ -22,7 +22,7 @@ export type RouteConfig = {
 	readonly identityFile: string | null;
 	readonly knownHostsFile: string | null;
 	/** Read instead of ~/.ssh/config, as `ssh -F` does. */
-	readonly sshConfigFile?: string | null;
+	readonly sshConfigFile?: string | undefined;
 	readonly environment: Environment;
 };
 

@@ -59,9 +59,17 @@ lab(
 	'sudo that wants a password says what to do',
 	all(root, program('sudo', 'sudo'), program('setpriv', 'util-linux')),
 	async () => {
-		const lane = through('setpriv', '--reuid', '65534', '--clear-groups', 'sudo', '-n');
-		const outcome = await lane.request('echo x', LIMITS);
-		expect(!outcome.ok && outcome.failure.kind).toBe('lost');
+		const nobody = throughTransport(
+			localTransport(SYSTEM_ENVIRONMENT),
+			['setpriv', '--reuid', '65534', '--clear-groups'],
+			SYSTEM_ENVIRONMENT,
+		);
+		const lane = openLane(throughTransport(nobody, ['sudo', '-n'], SYSTEM_ENVIRONMENT));
+		lanes.push(lane);
+		expect(await lane.request('echo x', LIMITS)).toMatchObject({
+			ok: false,
+			failure: {kind: 'denied', detail: expect.stringMatching(/^sudo needs a password there/)},
+		});
 		const direct = await through('sudo', '-n').request('id -u', LIMITS);
 		expect(direct.ok && direct.value.stdout).toBe('0\n');
 	},

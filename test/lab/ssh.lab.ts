@@ -1,4 +1,4 @@
-import {execFileSync} from 'node:child_process';
+import {execFileSync, spawn} from 'node:child_process';
 import {existsSync, readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {afterEach, expect} from 'vitest';
@@ -34,9 +34,14 @@ async function start(options: SshdOptions = {}): Promise<Sshd> {
 
 function hostOn(
 	route: RouteConfig,
-	{asker = null, second = false}: {asker?: Asker | null; second?: boolean} = {},
+	{asker = null, second = false, agent = null}: {asker?: Asker | null; second?: boolean; agent?: string | null} = {},
 ): Host {
-	const transport = sshTransport(route, SYSTEM_ENVIRONMENT, OPERATOR, {desk: openDesk(asker), keepaliveMs: 300});
+	const transport = sshTransport(
+		route,
+		SYSTEM_ENVIRONMENT,
+		{...OPERATOR, agent},
+		{desk: openDesk(asker), keepaliveMs: 300},
+	);
 	const spare = {transport: localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'}), outer: null};
 	const host = openHost({
 		routes: [{transport, outer: null}, ...(second ? [spare] : [])],
@@ -202,6 +207,43 @@ lab(
 );
 
 lab(
+	"keys in an agent are used, and one that is stopped costs no more than the login by the key's own file",
+	canRunSshd,
+	async () => {
+		const server = await start();
+		const socket = join(server.directory, 'agent');
+		const agent = spawn('ssh-agent', ['-D', '-a', socket], {stdio: 'ignore'});
+		try {
+			await until(() => existsSync(socket));
+			execFileSync('ssh-add', [join(server.directory, 'id')], {
+				env: {...process.env, SSH_AUTH_SOCK: socket},
+				stdio: 'ignore',
+			});
+			const byAgent = hostOn({...server.route, identityFile: '/nonexistent/id'}, {agent: socket});
+			expect(await say(byAgent)).toBe('/root');
+			send(agent.pid as number, 'SIGSTOP');
+			expect(await say(hostOn(server.route, {agent: socket}))).toBe('/root');
+		} finally {
+			send(agent.pid as number, 'SIGKILL');
+		}
+	},
+);
+
+lab("the prompts of a server's own come as it words them, three times, and then no more", canRunSshd, async () => {
+	const server = await start({lines: ['UsePAM yes', 'KbdInteractiveAuthentication yes', 'PermitRootLogin yes']});
+	const asker = answering(['wrong'], ['wrong too'], ['no']);
+	const host = hostOn({...server.route, identityFile: '/nonexistent/id'}, {asker});
+	await host.settle();
+	expect(asker.asked).toHaveLength(3);
+	expect(asker.asked[0]).toMatchObject({
+		kind: 'prompts',
+		account: `root@[127.0.0.1]:${server.port}`,
+		prompts: [{text: expect.stringMatching(/Password: $/), echo: false}],
+	});
+	expect(reasonOf(host)).toMatch(/^denied: root@\S+ refuses the login: .*its prompts were answered in vain/);
+});
+
+lab(
 	'ProxyJump over a second server: both host keys checked, and the hop alone is where the host is reached from',
 	canRunSshd,
 	async () => {
@@ -240,6 +282,7 @@ lab('a hop that freezes takes the way with it, and is named', canRunSshd, async 
 	for (const pid of [jump.pid, ...jump.sessions()]) send(pid, 'SIGSTOP');
 	await until(async () => (await say(host)) !== '/root', 30_000);
 	await until(() => host.status.state === 'down', 30_000);
+	expect(reasonOf(host)).toMatch(/^unreachable \(handshake\): hop jump: port answers, no SSH session/);
 	for (const pid of [jump.pid, ...jump.sessions()]) send(pid, 'SIGCONT');
 	await until(async () => (await say(host)) === '/root', 30_000);
 });

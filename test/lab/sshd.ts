@@ -37,7 +37,9 @@ export async function startSshd({lines = [], passphrase = '', known = true}: Ssh
 	makeKey('id', passphrase);
 	cpSync(file('id.pub'), file('authorized_keys'));
 	const port = await freePort();
+	// The first of two settings counts.
 	const settings = [
+		...lines,
 		`ListenAddress 127.0.0.1:${port}`,
 		`HostKey ${file('host')}`,
 		`AuthorizedKeysFile ${file('authorized_keys')}`,
@@ -46,7 +48,6 @@ export async function startSshd({lines = [], passphrase = '', known = true}: Ssh
 		'UsePAM no',
 		'PasswordAuthentication no',
 		'PermitRootLogin prohibit-password',
-		...lines,
 	];
 	writeFileSync(file('sshd_config'), `${settings.join('\n')}\n`);
 	const keep = () => {

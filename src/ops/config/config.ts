@@ -100,7 +100,7 @@ function routeOf(route: ConfigFile['hosts'][string]['routes'][number]): RouteCon
 		through: route.through ?? null,
 		identityFile: route.key ?? null,
 		knownHostsFile: route.knownHosts ?? null,
-		sshConfigFile: route.sshConfig ?? null,
+		sshConfigFile: route.sshConfig,
 		environment: {...SYSTEM_ENVIRONMENT, ...given},
 	};
 }

@@ -3,12 +3,14 @@ import {bad, type Failure} from '../outcome.ts';
 
 /**
  * Programs that lead from one place to another, as argument prefixes: `pct exec 129 --`, `docker exec -i NAME`,
- * `nsenter -t PID -a`, `sudo -n`, one behind another where needed (`sudo -n docker exec -i NAME`). They pass arguments on as
+ * `nsenter -t PID -a`, `sudo -n`, one behind another where needed (`pct exec 129 -- docker exec -i NAME`). They pass arguments on as
  * they are; `ssh` joins them into one line for the shell at its far end, so that everything behind it is quoted once more.
  */
 type PrefixProgram = {
 	/** The prefix with what its owner may have left out and a lane cannot do without. */
 	complete(words: Command): Command;
+	/** Where the program that it starts stands in its words; their number when that is the lane's own command. */
+	inner(words: Command): number;
 	/** What it prints when it starts nothing. */
 	readonly troubles: readonly Trouble[];
 };
@@ -22,6 +24,7 @@ type Trouble = {
 
 const DOCKER: PrefixProgram = {
 	complete: interactive,
+	inner: words => afterOptions(words, 2, /^(-[a-z]*[uew]|--(user|env|workdir|env-file|detach-keys))$/) + 1,
 	troubles: [
 		{
 			says: /no such container:? *(\S+)?/i,
@@ -57,6 +60,7 @@ const DOCKER: PrefixProgram = {
 const PROGRAMS: Readonly<Record<string, PrefixProgram>> = {
 	pct: {
 		complete: words => (words[1] === 'exec' && !words.includes('--') ? [...words, '--'] : words),
+		inner: words => (words[3] === '--' ? 4 : 3),
 		troubles: [
 			{
 				says: /(?:CT|container) '?(\d+)'? (?:is )?not running|failed to get init pid/i,
@@ -85,6 +89,7 @@ const PROGRAMS: Readonly<Record<string, PrefixProgram>> = {
 	podman: DOCKER,
 	nsenter: {
 		complete: words => words,
+		inner: words => afterOptions(words, 1, /^(-[a-zA-Z]*[tSGrwW]|--(target|setuid|setgid))$/),
 		troubles: [
 			{
 				says: /(?:cannot open|stat of) \/proc\/(\d+)\/ns\/\w+.*no such file/i,
@@ -101,10 +106,8 @@ const PROGRAMS: Readonly<Record<string, PrefixProgram>> = {
 		],
 	},
 	sudo: {
-		complete: words =>
-			words.slice(1, programAt(words)).some(word => /^-[A-Za-z]*n/.test(word))
-				? words
-				: ['sudo', '-n', ...words.slice(1)],
+		complete: words => (words.some(word => /^-[A-Za-z]*n/.test(word)) ? words : ['sudo', '-n', ...words.slice(1)]),
+		inner: words => afterOptions(words, 1, /^-[A-Za-z]*[ugpCTRDrthU]$/),
 		troubles: [
 			{
 				says: /a password is required|a terminal is required/i,
@@ -120,6 +123,7 @@ const PROGRAMS: Readonly<Record<string, PrefixProgram>> = {
 	},
 	ssh: {
 		complete: words => words,
+		inner: words => words.length,
 		troubles: [
 			{
 				says: /^ssh: .*|host key verification failed|permission denied \(.*/im,
@@ -130,20 +134,17 @@ const PROGRAMS: Readonly<Record<string, PrefixProgram>> = {
 	},
 };
 
-/** Options of sudo that take the next word with them. */
-const SUDO_VALUES = /^-[A-Za-z]*[ugpCTRDrthU]$/;
-
-/** Where the program that sudo starts stands; the length when it starts none of its own. */
-function programAt(words: Command): number {
-	let at = 1;
-	while (at < words.length && words[at]?.startsWith('-')) at += SUDO_VALUES.test(words[at] ?? '') ? 2 : 1;
+/** The first word behind the options from `from` on; those that match `valued` take the next word with them. */
+function afterOptions(words: Command, from: number, valued: RegExp): number {
+	let at = from;
+	while (at < words.length && words[at]?.startsWith('-')) at += valued.test(words[at] ?? '') ? 2 : 1;
 	return at;
 }
 
 /** One program after another, outermost first. */
 function links(prefix: Command): readonly Command[] {
-	if (nameOf(prefix) !== 'sudo') return prefix.length === 0 ? [] : [prefix];
-	const at = programAt(prefix);
+	if (prefix.length === 0) return [];
+	const at = PROGRAMS[nameOf(prefix)]?.inner(prefix) ?? prefix.length;
 	return [prefix.slice(0, at), ...links(prefix.slice(at))];
 }
 

@@ -6,6 +6,8 @@ import type {Hop} from './ssh-hops.ts';
 export type AuthOptions = {
 	readonly desk: Desk;
 	readonly stop: AbortSignal;
+	/** Why the agent is of no use, or null. */
+	readonly agentNote: string | null;
 	onAsks(detail: string, answered: Promise<void>): void;
 	onPrompts(open: boolean): void;
 	/** Why no method is left, in better words than "all failed". */
@@ -40,6 +42,9 @@ export function authMethods(
 		options.onAsks(detail, answered);
 		return 'stop';
 	}
+
+	const offerAgent = (): Offer | null =>
+		options.agentNote === null ? {type: 'agent', username, agent: hop.agent} : note(options.agentNote);
 
 	function offerKey({file, text}: Hop['keys'][number], encrypted: boolean): Offer | null {
 		if (!encrypted) return {type: 'publickey', username, key: text};
@@ -103,7 +108,7 @@ export function authMethods(
 	const open = hop.keys.filter(key => !isEncrypted(key.text));
 	const locked = hop.keys.filter(key => isEncrypted(key.text));
 	const attempts: Attempt[] = [
-		...(hop.agent ? [{method: 'publickey', make: () => ({type: 'agent', username, agent: hop.agent})}] : []),
+		...(hop.agent ? [{method: 'publickey', make: offerAgent}] : []),
 		...open.map(key => ({method: 'publickey', make: () => offerKey(key, false)})),
 		...locked.map(key => ({method: 'publickey', make: () => offerKey(key, true)})),
 		...Array.from({length: PROMPT_ROUNDS}, () => ({method: 'keyboard-interactive', make: offerPrompts})),

@@ -1,6 +1,7 @@
 import type {Duplex} from 'node:stream';
 import type {Client} from 'ssh2';
 import {bad, type Failure, good, type Outcome, type ReachPhase} from '../outcome.ts';
+import {agentTrouble} from './agent.ts';
 import type {Desk} from './desk.ts';
 import {fingerprint, type HostKeyVerdict, judgeHostKey, knownKeyTypes} from './known-hosts.ts';
 import {headlessWords} from './known-hosts-words.ts';
@@ -30,6 +31,7 @@ const KEEPALIVE_MISSES = 3;
  */
 export async function login(hop: Hop, options: LoginOptions): Promise<Outcome<Client>> {
 	const {Client: SshClient} = await import('ssh2').then(module => module.default ?? module);
+	const agentNote = hop.agent ? await agentTrouble(hop.agent) : null;
 	const client = new SshClient();
 	return new Promise(resolve => {
 		let trouble: Failure | null = null;
@@ -41,6 +43,8 @@ export async function login(hop: Hop, options: LoginOptions): Promise<Outcome<Cl
 			resolve(good(client));
 		});
 		client.on('error', (error: SshError) => {
+			// A stale SSH_AUTH_SOCK: told as an error, and the other methods go on.
+			if (error.level === 'agent') return;
 			lastError ??= error;
 			give(readError(error));
 		});
@@ -55,6 +59,7 @@ export async function login(hop: Hop, options: LoginOptions): Promise<Outcome<Cl
 			username: hop.user,
 			authHandler: authMethods(hop, {
 				...options,
+				agentNote,
 				onTrouble(failure) {
 					trouble = failure;
 				},

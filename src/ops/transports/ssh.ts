@@ -19,9 +19,8 @@ export type SshOptions = {readonly desk?: Desk; readonly keepaliveMs?: number};
 
 /** One way in the making: the connection, and the question that it waits for, if any. */
 type Attempt = {
-	readonly connected: Promise<Outcome<Connection>>;
-	/** Resolves as soon as the operator is asked something. */
-	readonly asked: Promise<{readonly ok: false; readonly failure: {readonly kind: 'asks'; readonly detail: string}}>;
+	/** The connection, or `asks` as soon as the operator is asked something. One promise for every opener. */
+	readonly reached: Promise<Outcome<Connection>>;
 	stop(): void;
 };
 
@@ -50,8 +49,8 @@ export function sshTransport(
 	function begin(limitMs: number): Attempt {
 		const stopper = new AbortController();
 		let tell: (detail: string) => void = () => {};
-		const asked: Attempt['asked'] = new Promise(resolve => {
-			tell = detail => resolve(bad({kind: 'asks', detail}) as Awaited<Attempt['asked']>);
+		const asked = new Promise<Outcome<Connection>>(resolve => {
+			tell = detail => resolve(bad({kind: 'asks', detail}));
 		});
 		function waitFor(detail: string, answered: Promise<void>) {
 			const mine = {detail, answered};
@@ -83,7 +82,17 @@ export function sshTransport(
 			if (outcome.ok && attempt !== mine) outcome.value.destroy();
 			return outcome;
 		});
-		const mine: Attempt = {connected, asked, stop: () => stopper.abort()};
+		let reached = Promise.race([connected, asked]);
+		// Once it was asked only the connection counts.
+		asked.then(() => {
+			reached = connected;
+		});
+		const mine: Attempt = {
+			get reached() {
+				return reached;
+			},
+			stop: () => stopper.abort(),
+		};
 		return mine;
 	}
 
@@ -97,7 +106,7 @@ export function sshTransport(
 			const startedAt = Date.now();
 			if (asking) return bad({kind: 'asks', detail: asking.detail});
 			attempt ??= begin(limitMs);
-			const connected = await within(Promise.race([attempt.connected, attempt.asked]), limitMs + 100);
+			const connected = await within(attempt.reached, limitMs + 100);
 			if (!connected) return bad({kind: 'unreachable', phase: 'handshake', detail: `no SSH session in ${limitMs} ms`});
 			if (!connected.ok) return connected;
 			const connection = connected.value;

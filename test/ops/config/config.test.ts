@@ -42,6 +42,21 @@ test("the incident's configuration is read whole", () => {
 	expect(target?.dump).toEqual({dir: '/dev/shm/sglang_hs', limitBytes: 64e9});
 });
 
+test('a route may be local or SSH, each behind a prefix, with files of its own', () => {
+	const text =
+		'hosts: {a: {routes: [{local: true, through: docker exec -i gpu}, {ssh: gpu, key: ~/k, knownHosts: /n, sshConfig: ~/c, through: [sudo, -n]}]}}';
+	const result = readConfig(text, 'relight.yaml');
+	expect(result.ok && result.targets[0]?.routes.map(({environment, ...route}) => route)).toEqual([
+		{
+			ssh: null,
+			through: ['docker', 'exec', '-i', 'gpu'],
+			identityFile: null,
+			knownHostsFile: null,
+		},
+		{ssh: 'gpu', through: ['sudo', '-n'], identityFile: '~/k', knownHostsFile: '/n', sshConfigFile: '~/c'},
+	]);
+});
+
 test.each([
 	[
 		'a key that does not exist',

@@ -1,4 +1,5 @@
 import {mkdtempSync, readFileSync, statSync, writeFileSync} from 'node:fs';
+import {createServer} from 'node:net';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import type {AuthContext} from 'ssh2';
@@ -126,6 +127,32 @@ describe('an encrypted key', () => {
 		expect(await Promise.all(both.map(settled))).toEqual([true, true]);
 		expect(asker.asked).toHaveLength(1);
 	});
+});
+
+test('an agent that is gone, or that never answers, does not stand before the keys', async () => {
+	const server = await start({authenticate: byKey()});
+	const gone = sshTransport(server.route, SYSTEM_ENVIRONMENT, {...OPERATOR, agent: '/nonexistent/agent'});
+	transports.push(gone);
+	expect(await knock(gone)).toBe(true);
+	const socket = join(server.directory, 'agent');
+	const mute = createServer(() => {});
+	await new Promise<void>(resolve => mute.listen(socket, resolve));
+	const stuck = sshTransport(server.route, SYSTEM_ENVIRONMENT, {...OPERATOR, agent: socket});
+	transports.push(stuck);
+	expect(await knock(stuck)).toBe(true);
+	writeFileSync(join(server.directory, 'id'), 'no key');
+	const nothing = await Promise.all(
+		['/nonexistent/agent', socket].map(agent => {
+			const transport = sshTransport(server.route, SYSTEM_ENVIRONMENT, {...OPERATOR, agent});
+			transports.push(transport);
+			return knock(transport);
+		}),
+	);
+	expect(nothing).toEqual([
+		{kind: 'denied', detail: expect.stringMatching(/the agent at \/nonexistent\/agent is gone \(ENOENT\)$/)},
+		{kind: 'denied', detail: expect.stringMatching(/the agent at \S+\/agent does not answer$/)},
+	]);
+	mute.close();
 });
 
 describe('a password', () => {

@@ -45,6 +45,8 @@ test.each([
 	['docker exec -t gpu', ['docker gpu']],
 	['pct exec 129', ['pct 129']],
 	['sudo', ['sudo root']],
+	['pct exec 129 -- docker exec gpu', ['pct 129', 'docker gpu']],
+	['sudo docker exec -u root gpu nsenter -t 5 -a', ['sudo root', 'docker gpu', 'nsenter 5']],
 	['sudo -n ssh inner', ['sudo root', 'ssh inner']],
 ])('%s leads to a shell with a fixed environment, and every word arrives as it was', async (prefix, expected) => {
 	const {lane} = laneThrough(prefix);
@@ -74,6 +76,8 @@ test.each([
 	['sudo -u ops', 'sudo -n -u ops'],
 	['sudo -nH docker exec gpu', 'sudo -nH docker exec -i gpu'],
 	['sudo pct exec 129', 'sudo -n pct exec 129 --'],
+	['pct exec 129 docker exec gpu', 'pct exec 129 -- docker exec -i gpu'],
+	['docker exec -e A=b sudo', 'docker exec -i -e A=b sudo'],
 	['nsenter -t 1 -m -p', 'nsenter -t 1 -m -p'],
 	['chroot /mnt', 'chroot /mnt'],
 ])('%s is completed: %s', (given, complete) => {
@@ -100,6 +104,11 @@ describe('what the prefix says when it starts nothing', () => {
 		],
 		['sudo -n -u stranger', 'denied', 'ops may not use sudo there: log in as another user'],
 		['sudo -n docker exec -i gone', 'unreachable', 'there is no container gone: `docker ps -a` lists them'],
+		[
+			'pct exec 129 -- docker exec halted',
+			'unreachable',
+			'container halted is not running: `docker start halted` starts it',
+		],
 		['pct exec 7 --', 'unreachable', 'CT 7 is stopped: `pct start 7` on the hypervisor starts it'],
 		['pct exec 8 --', 'unreachable', 'there is no CT 8 on this node: `pct list` there shows them'],
 		['pct exec 9 --', 'unreachable', /^CT 9 is locked \(backup\): wait for its end; `pct unlock 9` only/],

@@ -4,6 +4,7 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import ssh2 from 'ssh2';
 import {afterAll, beforeAll, expect, test} from 'vitest';
+import {isEncrypted} from '../../../src/ops/transports/ssh-auth.ts';
 import {unlockKey} from '../../../src/ops/transports/unlock-key.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'relight-keys-'));
@@ -22,6 +23,7 @@ afterAll(() => rmSync(directory, {recursive: true}));
 test.each(['ed25519', 'rsa', 'ecdsa', 'pem'])('an encrypted %s key opens to the same key', async name => {
 	const unlocked = await unlockKey(text(name), 'open sesame');
 	if (unlocked.kind !== 'open') throw new Error(unlocked.kind);
+	expect([isEncrypted(text(name)), isEncrypted(unlocked.text)]).toEqual([true, false]);
 	const [key] = [ssh2.utils.parseKey(unlocked.text)].flat();
 	if (!key || key instanceof Error) throw key;
 	const [type, blob] = text(`${name}.pub`).split(' ');
