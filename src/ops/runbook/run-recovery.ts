@@ -107,10 +107,15 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 					`${check.says}: "${strange.says}" is not what was confirmed; look at it and confirm again`,
 				);
 			}
-			const outcome = await runPlan(next, {...tools, emit: event => tools.emit(moved(event, next, plan, from, count))});
+			let why = '';
+			const emit = (event: RunEvent) => {
+				if (event.type === 'ended') why = event.words;
+				tools.emit(moved(event, next, plan, from, count));
+			};
+			const outcome = await runPlan(next, {...tools, emit});
 			if (outcome !== 'done') {
 				say(from, 'failed', `${next.title}: ${outcome}`);
-				return end(outcome, `${next.title}: ${outcome}`);
+				return end(outcome, `${next.title}: ${outcome}: ${why}`);
 			}
 		}
 	}

@@ -99,3 +99,12 @@ test('with everything well there is nothing to recover', () => {
 	broken.clear();
 	expect(planRecovery(checks, tools.situation())).toEqual({refused: 'nothing to recover: every check holds'});
 });
+
+test('the end of a recovery says why the operation in it ended', async () => {
+	const {recovery, tools, events} = world();
+	const host = {
+		ask: async () => good({status: 3, stdout: 'no such bus', stderr: '', bytes: Buffer.alloc(0)}),
+	} as unknown as Host;
+	expect(await runRecovery(recovery, {...tools, host})).toBe('failed');
+	expect(events.at(-1)).toMatchObject({type: 'ended', words: 'mend a: failed: exit 3: no such bus'});
+});
