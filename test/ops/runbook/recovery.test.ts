@@ -108,3 +108,19 @@ test('the end of a recovery says why the operation in it ended', async () => {
 	expect(await runRecovery(recovery, {...tools, host})).toBe('failed');
 	expect(events.at(-1)).toMatchObject({type: 'ended', words: 'mend a: failed: exit 3: no such bus'});
 });
+
+test('what cannot be told under way is asked again, since a lost route takes only one look with it', async () => {
+	const {checks, tools, sent} = world();
+	let looks = 0;
+	let now = 0;
+	const first = checks[0] as Check;
+	const holds = (situation: Situation): Verdict =>
+		looks === 1 ? {state: 'failed', words: 'no answer in 14 s'} : first.holds(situation);
+	const recovery = planRecovery([{...first, holds}], tools.situation()) as Recovery;
+	const look = async () => {
+		looks++;
+		now += 14_000;
+	};
+	expect(await runRecovery(recovery, {...tools, look, clock: () => now})).toBe('done');
+	expect(sent).toEqual(['mend a']);
+});
