@@ -1,7 +1,7 @@
 import {join} from 'node:path';
 import type {Box} from '../src/ops/drill/box.ts';
 import type {FaultId} from '../src/ops/drill/faults.ts';
-import {type End, expectedEnd, objectionTo, randomFaults, SCENARIOS} from '../src/ops/drill/scenarios.ts';
+import {type End, expectedEnd, objectionTo, randomFaults, SCENARIOS, scenarioList} from '../src/ops/drill/scenarios.ts';
 import {operationEntry} from '../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan, type RunEvent, type RunOutcome, type Situation} from '../src/ops/operations/operation.ts';
 import {RECOVER} from '../src/ops/runbook/recover.ts';
@@ -20,7 +20,10 @@ type Drill = {readonly scenario: string; readonly seed: number; readonly faults:
 
 /** The console on the embedded box; without a terminal, or when asked, the whole recovery by itself. */
 export async function drill([name = 'incident', ...rest]: readonly string[], options: Options): Promise<number> {
-	if (options.list) return list();
+	if (options.list) {
+		process.stdout.write(`${scenarioList().join('\n')}\n`);
+		return 0;
+	}
 	const scenario = SCENARIOS.find(each => each.name === name);
 	if ((!scenario && name !== 'random') || rest.length > 0) {
 		const names = [...SCENARIOS.map(each => each.name), 'random'];
@@ -46,15 +49,6 @@ export async function drill([name = 'incident', ...rest]: readonly string[], opt
 	} finally {
 		await box.close();
 	}
-}
-
-/** The scenarios, one a line, and how each must end. */
-function list(): number {
-	const width = Math.max(...SCENARIOS.map(({name}) => name.length));
-	for (const {name, says, faults} of SCENARIOS)
-		process.stdout.write(`${name.padEnd(width)}  ${expectedEnd(faults).outcome.padEnd(9)}  ${says}\n`);
-	process.stdout.write(`${'random'.padEnd(width)}  ${''.padEnd(9)}  one to three of these at once, by --seed\n`);
-	return 0;
 }
 
 /** A box for `relight --config …` and the other commands, until the first signal or the end of its input. */

@@ -86,3 +86,13 @@ export function objectionTo({outcome, because}: End, expected: ExpectedEnd): str
 	if (expected.outcome === 'recovered' || expected.because.some(pattern => pattern.test(because ?? ''))) return null;
 	return `the refusal does not name its cause (${expected.because.map(({source}) => source).join(' | ')})`;
 }
+
+/** One line a scenario: its name, how it must end, what is ruined. */
+export function scenarioList(): readonly string[] {
+	const width = Math.max(...SCENARIOS.map(({name}) => name.length));
+	const line = (name: string, end: string, says: string) => `${name.padEnd(width)}  ${end.padEnd(9)}  ${says}`;
+	return [
+		...SCENARIOS.map(({name, says, faults}) => line(name, expectedEnd(faults).outcome, says)),
+		line('random', 'by faults', 'one to three of these faults at once, chosen by --seed'),
+	];
+}
