@@ -6,7 +6,7 @@ const HELP = `relight: brings a dead GPU box back to work and then watches it
 
   relight [HOST]                       the console (this machine without a configuration)
   relight drill [SCENARIO]             the console on an embedded box in ruins; nothing real is touched
-    incident (if not said) · frozen-ssh (a route that stops answering) · hook (the patch is lost: states by relight_hs)
+    --list names the scenarios, what is ruined in each and how it must end; random --seed N combines up to three
   relight status [HOST] [--json]       one look at everything
   relight preflight [HOST] [--json]    what must hold before a long run, with evidence
   relight run OPERATION [HOST]         one operation without the console: --dry-run shows, --yes does
@@ -45,6 +45,7 @@ const OPTIONS = {
 	on: {type: 'string'},
 	json: {type: 'boolean'},
 	box: {type: 'boolean'},
+	list: {type: 'boolean'},
 	level: {type: 'string'},
 	dataset: {type: 'string'},
 	hidden: {type: 'string'},

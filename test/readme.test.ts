@@ -2,6 +2,7 @@ import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {expect, test} from 'vitest';
 import {readConfig, showTrouble} from '../src/ops/config/config.ts';
+import {scenarioList} from '../src/ops/drill/scenarios.ts';
 import {OPERATIONS} from '../src/ops/operations/catalogue.ts';
 import {keyList} from '../src/ui/keymap/key-list.ts';
 
@@ -19,4 +20,8 @@ test('the configuration it shows is one that is read without a word', () => {
 
 test('every operation is named', () => {
 	expect(OPERATIONS.map(({id}) => id).filter(id => !README.includes(`\`${id}\``))).toEqual([]);
+});
+
+test('the scenarios of the drill are those of the table (relight drill --list)', () => {
+	expect(README).toContain(`\`\`\`\n${scenarioList().join('\n')}\n\`\`\``);
 });

@@ -43,6 +43,9 @@ export function takeScript(actor: Actor): string {
 	].join('\n');
 }
 
+/** Is this one of ours, whatever it does with the lock. */
+export const isLockScript = (script: string): boolean => script.includes(EACH);
+
 const onOwn = (token: string, then: string): string =>
 	`${EACH}; grep -qF ${quote(token)} "$l/owner" 2>/dev/null && ${then}; done; true`;
 export const beatScript = (token: string): string => onOwn(token, 'touch -c "$l"');

@@ -2,16 +2,21 @@ import {createServer} from 'node:net';
 import type {ParsedKey} from 'ssh2';
 import {write} from './build-host.ts';
 import {type BoxPaths, boxPath} from './paths.ts';
+import type {Received} from './received.ts';
 import {openSshRoute, type SshRoute} from './ssh-route.ts';
 
 /** Two servers with host keys of their own, one user key for both, everything a client needs below operator/. */
-export async function openRoutes(paths: BoxPaths, leash: number): Promise<{direct: SshRoute; hypervisor: SshRoute}> {
+export async function openRoutes(
+	paths: BoxPaths,
+	leash: number,
+	received: Received,
+): Promise<{direct: SshRoute; hypervisor: SshRoute}> {
 	const {default: ssh2} = await import('ssh2');
 	const userKeys = keyPair(ssh2);
 	const keys = [keyPair(ssh2), keyPair(ssh2)] as const;
 	const {user} = userKeys;
 	const env = {PATH: boxPath(paths), HOME: paths.home, LANG: 'C.UTF-8', SHELL: '/bin/sh', USER: 'root'};
-	const place = {env, cwd: paths.home, leash};
+	const place = {env, cwd: paths.home, leash, received};
 	const direct = await openSshRoute({hostKey: keys[0].private, user, place});
 	const hypervisor = await openSshRoute({hostKey: keys[1].private, user, place});
 	write(paths.identity, userKeys.private, 0o600);

@@ -8,30 +8,26 @@ import {boxConfig, boxTarget, withHook} from './box-target.ts';
 import {buildData, HIDDEN_SIZE} from './build-data.ts';
 import {type BoxSglang, buildHost, write} from './build-host.ts';
 import {Census} from './census.ts';
+import {type Fault, type FaultId, faultOf, type Ground, type ServerTrouble} from './faults.ts';
 import {Gpus} from './gpus.ts';
 import {type Leash, makeLeash, signalBoxProcess, startWarden} from './leash.ts';
 import {type BoxPaths, boxPath, boxPaths} from './paths.ts';
 import {Population} from './population.ts';
 import {ProcMirror} from './proc-mirror.ts';
 import {type Random, seeded} from './random.ts';
+import {Received} from './received.ts';
 import {type DatasetRecord, type Dimensions, dimensions, makeRecords} from './records.ts';
 import {Requests} from './requests.ts';
 import {settle} from './residents.ts';
 import {type Score, type Signalled, scorer} from './score.ts';
 import {serviceRequests} from './service-requests.ts';
 import type {Freeze, SshRoute} from './ssh-route.ts';
+import {fileTools, type MountTrouble} from './stand-ins/file-tools.ts';
 import {Units} from './units.ts';
 
-/**
- * - `incident`: the box as it was found, its SGLang patched, the direct route mute.
- * - `frozen-ssh`: the same, but the direct route works at first and then opens no more sessions.
- * - `hook`: as the incident, with a newer SGLang whose patch is gone: the states come through relight_hs, which has to be
- *   put in place first.
- */
-export type Scenario = 'incident' | 'frozen-ssh' | 'hook';
-
 export type BoxOptions = {
-	readonly scenario: Scenario;
+	/** What is wrong beyond the incident. */
+	readonly faults?: readonly FaultId[];
 	readonly seed: number;
 	/** 1 is a tenth of the incident; less makes all of it smaller. */
 	readonly scale?: number;
@@ -42,6 +38,8 @@ export type BoxOptions = {
 	/** Directories in which the machine's own Python is looked for; empty: the box goes without one. */
 	readonly pythonPath?: readonly string[];
 };
+
+const INCIDENT_SGLANG: BoxSglang = {version: '0.5.9', patched: true};
 
 /** Where Pythons lie: what the operator runs first, then the system's. */
 const PYTHON_PATH = [...(process.env.PATH?.split(':') ?? []), '/usr/local/bin', '/usr/bin'];
@@ -64,7 +62,15 @@ const TICK_MS = 200;
 const FREEZE_AFTER_MS = 6_000;
 
 /** Builds the box and starts everything that lives in it. Rejects when something of it cannot be made. */
-export async function buildBox({scenario, seed, scale = 1, directory, program, pythonPath}: BoxOptions): Promise<Box> {
+export async function buildBox({
+	faults: asked = [],
+	seed,
+	scale = 1,
+	directory,
+	program,
+	pythonPath,
+}: BoxOptions): Promise<Box> {
+	const faults = asked.map(faultOf);
 	if (directory !== undefined) mkdirSync(directory, {recursive: true});
 	const root = realpathSync(directory ?? mkdtempSync(join(tmpdir(), 'relight-drill-')));
 	if (/[^A-Za-z0-9._/@+-]/.test(root))
@@ -74,8 +80,7 @@ export async function buildBox({scenario, seed, scale = 1, directory, program, p
 	const random = seeded(seed);
 	const size = dimensions(scale);
 	const records = makeRecords(size.records, seed);
-	const sglang: BoxSglang =
-		scenario === 'hook' ? {version: '0.5.12', patched: false} : {version: '0.5.9', patched: true};
+	const sglang = faults.find(fault => fault.sglang)?.sglang ?? INCIDENT_SGLANG;
 	buildHost(paths, program, random, sglang);
 	const {scriptSha256} = buildData(paths, records, size);
 
@@ -85,12 +90,13 @@ export async function buildBox({scenario, seed, scale = 1, directory, program, p
 	try {
 		return await inhabit(
 			{
-				scenario,
+				faults,
+				seed,
+				size,
 				paths,
 				program,
 				random,
 				records,
-				size,
 				scriptSha256,
 				leash,
 				population,
@@ -107,7 +113,8 @@ export async function buildBox({scenario, seed, scale = 1, directory, program, p
 }
 
 type Furnished = {
-	readonly scenario: Scenario;
+	readonly faults: readonly Fault[];
+	readonly seed: number;
 	readonly paths: BoxPaths;
 	readonly program: readonly string[];
 	readonly random: Random;
@@ -122,28 +129,46 @@ type Furnished = {
 
 /** Opens the routes, starts what lives in the box, and keeps its tables true until it is closed. */
 async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
-	const {scenario, paths, program, random, records, leash, population, sglang, searchPath} = furnished;
-	const {direct, hypervisor} = await openRoutes(paths, leash.readEnd);
+	const {faults, paths, program, random, records, size, leash, population, sglang, searchPath} = furnished;
+	const has = (id: FaultId): boolean => faults.some(fault => fault.id === id);
+	const received = new Received();
+	const {direct, hypervisor} = await openRoutes(paths, leash.readEnd, received);
 	const incident = boxTarget({
 		...furnished,
 		directPort: direct.port,
 		hypervisorPort: hypervisor.port,
 		serverPort: await freePort(),
 	});
-	const target = scenario === 'hook' ? withHook(incident, paths, sglang.version) : incident;
+	const hooked = has('hook') ? withHook(incident, paths, sglang.version) : incident;
+	const target = faults.reduce((before, fault) => fault.configures?.(before) ?? before, hooked);
+	// A generator of their own: what a seed makes of the rest stays the same with and without faults.
+	const mishap = seeded(furnished.seed ^ 0xfa17);
+	const trouble = faults.map(fault => fault.server?.(mishap) ?? {});
+	const serverTrouble: ServerTrouble = Object.assign({dies: null, hangs: null}, ...trouble);
+	writeFileTools(paths, faults, {paths, records, size});
 	write(
 		paths.config,
 		`# The drill's box as a configuration: relight --config ${paths.config}\n${stringify(boxConfig(target))}`,
 	);
 	write(
 		paths.settings,
-		JSON.stringify({target, hiddenSize: HIDDEN_SIZE, records: records.length, sglang: sglang.version, searchPath}),
+		JSON.stringify({
+			target,
+			hiddenSize: HIDDEN_SIZE,
+			records: records.length,
+			sglang: sglang.version,
+			searchPath,
+			serverTrouble,
+		}),
 	);
 
 	const census = new Census(paths, population, program);
 	const units = new Units(paths, population, census);
 	const requests = new Requests(paths, serviceRequests(paths, units, population));
 	settle(paths, units, population);
+	const spoilt = new Set<number>();
+	for (const fault of faults)
+		await fault.ruins?.({paths, target, records, size, random: mishap, program, population, units, spoilt});
 	const mirror = new ProcMirror(paths);
 	const gpus = new Gpus(paths, random);
 	const tick = (): void => {
@@ -157,13 +182,13 @@ async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
 	const clock = setInterval(tick, TICK_MS);
 
 	let freezing: NodeJS.Timeout | null = null;
-	if (scenario !== 'frozen-ssh') direct.freeze('mute');
+	if (!has('frozen-ssh')) direct.freeze('mute');
 	else {
 		freezing = setTimeout(() => direct.freeze('no-sessions'), FREEZE_AFTER_MS);
 		freezing.unref();
 	}
 
-	const score = scorer(target, records, population);
+	const score = scorer({target, records, population, spoilt, received, atBoot: () => units.atBoot()});
 	let closed = false;
 	return {
 		directory: paths.root,
@@ -188,6 +213,16 @@ async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
 			if (removeBox) rmSync(paths.root, {recursive: true, force: true, maxRetries: 5, retryDelay: 50});
 		},
 	};
+}
+
+/** Only a mount in trouble is worth a shell around every tool. */
+function writeFileTools(paths: BoxPaths, faults: readonly Fault[], ground: Pick<Ground, 'paths' | 'records' | 'size'>) {
+	const trouble: MountTrouble = Object.assign(
+		{hung: null, full: null},
+		...faults.map(fault => fault.mount?.(ground) ?? {}),
+	);
+	if (trouble.hung === null && trouble.full === null) return;
+	for (const [name, text] of Object.entries(fileTools(paths, trouble))) write(`${paths.bin}/${name}`, text, 0o755);
 }
 
 export type {Freeze, Score, Signalled};

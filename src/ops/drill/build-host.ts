@@ -5,7 +5,7 @@ import {kernelLog} from './kernel-log.ts';
 import type {BoxPaths} from './paths.ts';
 import type {Random} from './random.ts';
 import {nvidiaSmi} from './stand-ins/nvidia-smi.ts';
-import {ask, ceph, dmesg, journalctl, pct, python, refused, relight, ss, systemdRun} from './stand-ins/small.ts';
+import {ask, ceph, dmesg, hang, journalctl, pct, python, refused, relight, ss, systemdRun} from './stand-ins/small.ts';
 import {systemctl} from './stand-ins/systemctl.ts';
 import {HIDDEN_SIZE} from './states.ts';
 
@@ -75,6 +75,7 @@ function writeTools(paths: BoxPaths, program: readonly string[]): void {
 	for (const name of ['pkill', 'killall', 'fuser', 'reboot', 'shutdown', 'poweroff']) tools[name] = refused(name);
 	for (const [name, text] of Object.entries(tools)) write(`${paths.bin}/${name}`, text, 0o755);
 	write(`${paths.libexec}/ask`, ask(paths), 0o755);
+	write(`${paths.libexec}/hang`, hang(paths), 0o755);
 	write(paths.python, python(paths, program), 0o755);
 }
 

@@ -19,6 +19,13 @@ export async function runPart(argv: readonly string[]): Promise<number> {
 		]);
 		return runExtraction(partBox(), rest.slice(1));
 	}
+	if (name === 'listener') {
+		const [{runListener}, {partBox}] = await Promise.all([
+			import('./parts/listener.ts'),
+			import('./parts/part-box.ts'),
+		]);
+		return runListener(partBox(), Number(rest[0]));
+	}
 	process.stderr.write(`no such part of a drill: ${name ?? ''}\n`);
 	return 64;
 }

@@ -19,6 +19,8 @@ export function boxPaths(root: string) {
 		apps: `${root}/run/gpu/apps.tsv`,
 		activity: `${root}/run/gpu/activity`,
 		manager: `${root}/run/systemd`,
+		/** As long as it exists, nvidia-smi gives no answer. */
+		wedged: `${root}/run/gpu/wedged`,
 		kernelLog: `${root}/run/kernel.tsv`,
 		proc: `${root}/proc`,
 		dev: `${root}/dev`,
@@ -26,6 +28,8 @@ export function boxPaths(root: string) {
 		cgroups: `${root}/sys/fs/cgroup`,
 		etc: `${root}/etc`,
 		unitFiles: `${root}/etc/systemd/system`,
+		/** Where packages put unit files and links, out of `disable`'s reach. */
+		vendorUnits: `${root}/usr/lib/systemd/system`,
 		home: `${root}/root`,
 		python: `${root}/root/ml-env/bin/python3`,
 		tree: `${root}/root/sglang`,

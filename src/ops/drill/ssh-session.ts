@@ -1,6 +1,7 @@
 import {spawn} from 'node:child_process';
 import type {Readable} from 'node:stream';
 import type {ServerChannel, Session} from 'ssh2';
+import type {Received} from './received.ts';
 
 /** Where commands of one route run. */
 export type SessionPlace = {
@@ -8,6 +9,7 @@ export type SessionPlace = {
 	readonly cwd: string;
 	/** Read end of the leash. */
 	readonly leash: number;
+	readonly received: Received;
 };
 
 /** One command that runs for a client. */
@@ -46,6 +48,8 @@ function run(stream: ServerChannel, command: string, place: SessionPlace, shells
 	if (!stdin || !stdout || !stderr) throw new Error('a shell without pipes');
 	child.unref();
 	for (const pipe of [stdin, stdout, stderr, stream]) pipe.on('error', () => {});
+	place.received.command(command);
+	stream.on('data', place.received.listen());
 	stream.pipe(stdin);
 	stdout.pipe(stream, {end: false});
 	stderr.pipe(stream.stderr, {end: false});

@@ -33,9 +33,9 @@ export function showText(unit: Unit): string {
 		Requires: 'sysinit.target system.slice',
 		RequiredBy: '',
 		UpheldBy: '',
-		WantedBy: unit.enabled && definition.wantedBy !== null ? definition.wantedBy : '',
+		WantedBy: unit.wantedBy.join(' '),
 		Conflicts: 'shutdown.target',
-		TriggeredBy: '',
+		TriggeredBy: unit.timer?.name ?? '',
 		Description: definition.description,
 		LoadState: unit.masked ? 'masked' : 'loaded',
 		ActiveState: unit.active,
@@ -115,6 +115,25 @@ export const targetText = (name: string, description: string, wants: readonly st
 		DropInPaths: '',
 		UnitFileState: 'static',
 		UnitFilePreset: 'disabled',
+		NeedDaemonReload: 'no',
+	});
+
+export const timerText = (name: string, unit: string): string =>
+	lines({
+		Id: name,
+		Names: name,
+		WantedBy: 'timers.target',
+		RequiredBy: '',
+		TriggeredBy: '',
+		Triggers: unit,
+		Description: `Starts ${unit} now and then`,
+		LoadState: 'loaded',
+		ActiveState: 'active',
+		SubState: 'waiting',
+		FragmentPath: `/usr/lib/systemd/system/${name}`,
+		DropInPaths: '',
+		UnitFileState: 'enabled',
+		UnitFilePreset: 'enabled',
 		NeedDaemonReload: 'no',
 	});
 

@@ -42,6 +42,10 @@ export class Unit {
 	dropIns: readonly string[] = [];
 	loadedDropIns: readonly string[] = [];
 	enabled = false;
+	/** Targets with a link to it where packages put theirs: `disable` leaves those alone. */
+	vendorWantedBy: readonly string[] = [];
+	/** A timer that starts it again and again, whatever anybody enabled. */
+	timer: {readonly name: string; readonly everyMs: number; dueAt: number} | null = null;
 	masked = false;
 
 	constructor(readonly definition: UnitDefinition) {}
@@ -56,6 +60,12 @@ export class Unit {
 
 	get running(): boolean {
 		return this.active === 'active' || this.active === 'activating' || this.active === 'deactivating';
+	}
+
+	/** Targets that want it at boot. */
+	get wantedBy(): readonly string[] {
+		const {wantedBy} = this.definition;
+		return [...new Set([...this.vendorWantedBy, ...(this.enabled && wantedBy !== null ? [wantedBy] : [])])];
 	}
 
 	get fileState(): string {

@@ -6,7 +6,7 @@ import {boxIdentity, signalBoxProcess} from './leash.ts';
 import type {BoxPaths} from './paths.ts';
 import type {Population, Resident} from './population.ts';
 import {CLEAN_SIGNALS, Unit, type UnitDefinition} from './unit.ts';
-import {MANAGER_TEXT, MISSING_TEXT, showText, targetText} from './unit-text.ts';
+import {MANAGER_TEXT, MISSING_TEXT, showText, targetText, timerText} from './unit-text.ts';
 
 /**
  * The box's service manager: starts units, follows their processes, stops them by cgroup, starts them again as their
@@ -115,6 +115,9 @@ export class Units {
 			else if (unit.restartAt !== null && nowMs >= unit.restartAt) {
 				unit.restarts++;
 				this.start(unit);
+			} else if (unit.timer && nowMs >= unit.timer.dueAt) {
+				unit.timer.dueAt = nowMs + unit.timer.everyMs;
+				this.start(unit);
 			}
 		}
 		this.readFiles();
@@ -193,11 +196,27 @@ export class Units {
 
 	/** What the unit files say now: links that want it at boot, and drop-ins, which count after a reload. */
 	private readFiles(): void {
+		const vendor = wantsDirectories(this.paths.vendorUnits);
 		for (const unit of this.all.values()) {
 			const {name, wantedBy, fragment} = unit.definition;
 			unit.enabled = wantedBy !== null && existsSync(`${this.paths.unitFiles}/${wantedBy}.wants/${name}`);
+			unit.vendorWantedBy =
+				fragment === null
+					? []
+					: vendor
+							.filter(directory => existsSync(`${this.paths.vendorUnits}/${directory}/${name}`))
+							.map(directory => directory.slice(0, -'.wants'.length));
 			unit.dropIns = fragment === null ? [] : confFiles(`${this.paths.unitFiles}/${name}.d`);
 		}
+	}
+
+	/** What a boot would start now, or a timer after it: the units that a person would find running again. */
+	atBoot(): string[] {
+		this.readFiles();
+		return [...this.all.values()]
+			.filter(unit => unit.wantedBy.length > 0 || unit.timer !== null)
+			.filter(unit => !unit.dropIns.some(blocks))
+			.map(unit => unit.name);
 	}
 
 	/** From here on it follows nothing and writes nothing: the box is being taken away. */
@@ -214,8 +233,11 @@ export class Units {
 	render(): void {
 		const units = [...this.all.values()];
 		for (const unit of units) this.write(`show/${unit.name}`, showText(unit));
-		const wanted = units.filter(unit => unit.enabled).map(unit => unit.name);
-		this.write('show/multi-user.target', targetText('multi-user.target', 'Multi-User System', wanted));
+		for (const target of new Set(['multi-user.target', ...units.flatMap(unit => unit.wantedBy)])) {
+			const wanted = units.filter(unit => unit.wantedBy.includes(target)).map(unit => unit.name);
+			this.write(`show/${target}`, targetText(target, TARGETS[target] ?? target, wanted));
+		}
+		for (const {name, timer} of units) if (timer) this.write(`show/${timer.name}`, timerText(timer.name, name));
 		this.write(
 			'units.tsv',
 			`${[
@@ -232,6 +254,19 @@ export class Units {
 		const path = `${this.paths.manager}/${name}`;
 		writeFileSync(`${this.paths.manager}/.new`, text);
 		renameSync(`${this.paths.manager}/.new`, path);
+	}
+}
+
+const TARGETS: Readonly<Record<string, string>> = {
+	'multi-user.target': 'Multi-User System',
+	'graphical.target': 'Graphical Interface',
+};
+
+function wantsDirectories(directory: string): string[] {
+	try {
+		return readdirSync(directory).filter(name => name.endsWith('.wants'));
+	} catch {
+		return [];
 	}
 }
 

@@ -1,5 +1,6 @@
 import {fresh} from '../facts.ts';
 import {standing} from '../preflight/preflight.ts';
+import type {ExtractionFacts, Inventory} from '../probes/extraction.ts';
 import type {ExtractionConfig, Target} from '../target.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {isRefusal, type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
@@ -147,17 +148,26 @@ const isWithoutManifest = (facts: Situation['facts']): boolean =>
 
 type Before = {readonly present: number; readonly newestAt: number};
 
+const allThere = ({expected, complete}: Inventory): boolean => expected !== null && complete >= expected;
+
+/**
+ * A run that finished is no failure while what it wrote last has not been listed or read yet: the count of whole files lags
+ * behind its own word.
+ */
+function endedEarly({inventory, run, listedAt}: ExtractionFacts): boolean {
+	if (run?.state === 'failed') return true;
+	if (run?.alive !== false || !inventory) return false;
+	const unread = inventory.present > inventory.complete + inventory.suspects.length;
+	const unlisted = run.updatedAt !== null && run.updatedAt >= Number(listedAt) * 1_000;
+	return !allThere(inventory) && !(run.state === 'finished' && (unread || unlisted));
+}
+
 /** Both times are the host's own clock: ours may be off. */
 function newFile(before: Before, {facts}: Situation): Verdict {
 	const seen = fresh(facts.extraction);
 	if (!seen?.inventory) return {state: 'pending', words: 'waiting for a good look at the output tree'};
 	const {inventory, run} = seen;
-	if (
-		run &&
-		(run.state === 'failed' || run.alive === false) &&
-		run.updatedAt !== null &&
-		run.updatedAt > before.newestAt
-	) {
+	if (run && endedEarly(seen) && run.updatedAt !== null && run.updatedAt > before.newestAt) {
 		return {state: 'failed', words: `the extractor ended (${run.state}): ${run.message ?? 'see its log'}`};
 	}
 	const newest = inventory.groups
@@ -173,16 +183,15 @@ function moving(extraction: ExtractionConfig, before: Before, {facts, nowMs}: Si
 	const seen = fresh(facts.extraction);
 	if (!seen?.inventory) return {state: 'pending', words: 'waiting for a good look at the output tree'};
 	const {run} = seen;
-	if (run?.state === 'failed' || run?.alive === false) {
-		const finished = seen.inventory.expected !== null && seen.inventory.complete >= seen.inventory.expected;
-		if (!finished)
-			return {state: 'failed', words: `the extractor ended (${run.state}): ${run.message ?? 'see its log'}`};
-	}
+	if (run && endedEarly(seen))
+		return {state: 'failed', words: `the extractor ended (${run.state}): ${run.message ?? 'see its log'}`};
 	const fresher = seen.inventory.groups
 		.flatMap(group => [...group.files.values()])
 		.filter(file => file.modifiedAt > before.newestAt && file.whole).length;
 	const rate = run?.samplesPerSecond?.toFixed(2) ?? '?';
 	const eta = run?.etaMs ? `, ETA ${span(run.etaMs)}` : '';
+	if (run?.alive === false && allThere(seen.inventory))
+		return {state: 'met', words: `${fresher} new files, all ${seen.inventory.expected} are there: it has finished`};
 	const words = `${fresher} new files, ${rate} samples/s, ${run?.errors ?? '?'} errors${eta}`;
 	return nowMs - since >= extraction.confirmMs && fresher > 1 ? {state: 'met', words} : {state: 'pending', words};
 }

@@ -88,11 +88,15 @@ function roomOn({facts}: Situation, path: string, neededBytes: number, why: stri
 	return [
 		...failWhen(
 			availableBytes < neededBytes,
-			`${gigabytes(availableBytes)} are free on ${mount.path}, ${gigabytes(neededBytes)} are needed ${why}`,
+			`${amount(availableBytes)} are free on ${mount.path}, ${amount(neededBytes)} are needed ${why}`,
 		),
 		...failWhen(inodes > 0 && inodesFree === 0, `${mount.path} has no inode left`),
 	];
 }
 
-const gigabytes = (bytes: number): string =>
-	bytes >= 1e12 ? `${(bytes / 1e12).toFixed(2)} TB` : `${(bytes / 1e9).toFixed(1)} GB`;
+/** Two figures that differ must not read the same: small ones in small units. */
+function amount(bytes: number): string {
+	if (bytes >= 1e12) return `${(bytes / 1e12).toFixed(2)} TB`;
+	if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`;
+	return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
+}

@@ -47,3 +47,11 @@ export function standing(blocks: PreflightCheck['blocks'], situation: Situation)
 			.map(({id, evidence}) => `overridden (${id}): ${evidence.join('; ')}`),
 	};
 }
+
+/** What stands against going on and no operation mends: a recovery that would come to it is better not begun. */
+export function beyondMending(blocks: PreflightCheck['blocks'], situation: Situation): readonly string[] {
+	const overrides = new Set(situation.overrides ?? []);
+	return preflight(situation)
+		.filter(check => check.blocks === blocks && check.mends === null && !overrides.has(check.id))
+		.flatMap(({state, evidence}) => (state === 'fail' || state === 'unknown' ? evidence : []));
+}

@@ -135,14 +135,15 @@ export const extraction: Probe<ExtractionFacts> = {
 			: "-mindepth 1 -maxdepth 1 -type d -name 'rows_*' -printf %f";
 		const seconds = first ? 30 : 10;
 		const changed = `case $g in *' n\n'*) pr "$g" | sed -n 's/ [^ ]* n$//p' ;; esac`;
+		const list = capture(
+			'g',
+			seconds,
+			`find "$o" ${directories} -printf ' %T@' \\( -newermt "@${since}" -printf ' n\\n' -o -printf '\\n' \\)`,
+		);
 		return [
 			DEFINE_MARK,
 			`o=${quote(config.output)}; z() { timeout -k 1 ${seconds} "$@" 2>/dev/null; }; ${mark('clock')}; date +%s.%N`,
-			capture(
-				'g',
-				seconds,
-				`find "$o" ${directories} -printf ' %T@' \\( -newermt "@${since}" -printf ' n\\n' -o -printf '\\n' \\)`,
-			),
+			first ? ifAnswers(list) : list,
 			`${mark('groups')}; echo $r; pr "$g"; k=; [ $r -lt 124 ] && cd "$o" 2>/dev/null && k=1; ${mark('files')}`,
 			`[ "$k" ] && { set -- ${named.join(' ')} $(${changed}); for d; do echo $d; done; [ $# = 0 ] || z find "$@" -mindepth 1 -maxdepth 1 -type f -printf '%h/%f %s %T@\\n'; }`,
 			...checkScript(checks, names.flat),
@@ -153,6 +154,10 @@ export const extraction: Probe<ExtractionFacts> = {
 	},
 	parse: parseExtraction,
 };
+
+/** A tree that was never listed may take long to list: one that does not answer at all is told from it within seconds. */
+const ifAnswers = (list: string): string =>
+	`${capture('g', 3, 'stat -f -c %S -- "$o"')}; case $r in 124|137) ;; *) ${list} ;; esac`;
 
 /** Size, time and end of the next files to be checked; both sections stay empty when there are none. */
 function checkScript(runs: readonly string[], flat: boolean): string[] {

@@ -1,4 +1,4 @@
-import {fresh} from '../facts.ts';
+import {fresh, type Reading} from '../facts.ts';
 import {hasNoCards} from '../no-cards.ts';
 import {claimsOf, endablePids} from '../operations/claims.ts';
 import {clearDumps} from '../operations/clear-dumps.ts';
@@ -9,6 +9,8 @@ import {type Plan, type Refusal, refuse, type Situation, type Verdict} from '../
 import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
 import {extractorPlan} from '../operations/run-extractor.ts';
 import {stopService} from '../operations/stop-service.ts';
+import {describe} from '../outcome.ts';
+import {beyondMending} from '../preflight/preflight.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Check} from './runbook.ts';
@@ -64,14 +66,23 @@ export const RECOVER: readonly Check[] = [
 		id: 'extraction',
 		says: 'the extraction is running',
 		mends: 'run-extractor',
-		looks: ['extraction', 'server'],
+		looks: ['extraction', 'server', 'mounts'],
 		settleMs: 5_000,
 		holds: extractionRuns,
 		plans: situation => [extractorPlan(situation)],
 	},
 ];
 
-const unseen = (what: string): Verdict => ({state: 'failed', words: `${what}: not seen yet, or the last look failed`});
+/** What cannot be told, and why: the look's own words, and a mount that does not answer, since that is most often the cause. */
+function unseen(what: string, {facts}: Situation, ...readings: readonly (Reading<unknown> | null)[]): Verdict {
+	const failing = readings.find(reading => reading?.failing)?.failing;
+	const hung = (fresh(facts.mounts)?.mounts ?? []).filter(mount => mount.size.kind === 'hung');
+	const why = [
+		failing ? describe(failing.failure) : 'no look has ended yet',
+		...hung.map(mount => `${mount.path} does not answer`),
+	];
+	return {state: 'failed', words: `${what} not known: ${why.join('; ')}`};
+}
 const met = (words: string): Verdict => ({state: 'met', words});
 const wrong = (words: string): Verdict => ({state: 'pending', words});
 
@@ -89,7 +100,7 @@ function unwantedUnits(situation: Situation): string[] {
 
 function servicesQuiet(situation: Situation): Verdict {
 	const services = fresh(situation.facts.services);
-	if (!services) return unseen('services');
+	if (!services) return unseen('services', situation, situation.facts.services);
 	if (services.manager !== 'systemd') return met(`no service manager on this host (${services.manager})`);
 	const units = unwantedUnits(situation);
 	return units.length > 0 ? wrong(`${units.join(', ')} runs or comes back at boot`) : met('none runs, none comes back');
@@ -101,7 +112,8 @@ function cardsFree(situation: Situation): Verdict {
 	const claims = claimsOf(situation);
 	const server = fresh(facts.server);
 	if (hasNoCards(facts, situation.target)) return met('no cards on this host, none expected');
-	if (!gpus || !claims) return unseen('cards and holders');
+	if (!gpus) return unseen('cards', situation, facts.gpus);
+	if (!claims) return unseen('who holds the cards is', situation, facts.holders, facts.processes);
 	if (gpus.lost.length > 0)
 		return {
 			state: 'failed',
@@ -118,36 +130,41 @@ function cardsFree(situation: Situation): Verdict {
 	return met(`${gpus.cards.length} cards free`);
 }
 
-function filesInPlace({facts, target}: Situation): Verdict {
+function filesInPlace(situation: Situation): Verdict {
+	const {facts, target} = situation;
 	const wanted = wantedFiles(target);
 	const seen = fresh(facts.files);
 	if (wanted.length === 0) return met('none configured');
-	if (!seen) return unseen('files');
+	if (!seen) return unseen('files', situation, facts.files);
 	const missing = wanted.filter(file => seen.files.find(each => each.path === file.destination)?.state !== 'present');
 	return missing.length > 0
 		? wrong(`missing: ${missing.map(file => file.destination.slice(file.destination.lastIndexOf('/') + 1)).join(', ')}`)
 		: met(`${wanted.length} in place`);
 }
 
-function dumpsClear({facts, target}: Situation): Verdict {
+function dumpsClear(situation: Situation): Verdict {
+	const {facts, target} = situation;
 	if (!target.dump) return met('no dump directory configured');
 	const dumps = fresh(facts.extraction)?.dumps;
 	const server = fresh(facts.server);
-	if (!dumps || !server) return unseen('dump directory');
+	if (!dumps || !server) return unseen('dump directory', situation, facts.extraction, facts.server);
 	if (server.process === 'alive') return met('the server is alive: its requests are its own');
 	return dumps.length > 0 ? wrong(`${dumps.length} stale request(s)`) : met('empty');
 }
 
-function serverReady({facts, target}: Situation): Verdict {
+function serverReady(situation: Situation): Verdict {
+	const {facts, target} = situation;
 	if (!target.server) return met('no server configured');
 	const server = fresh(facts.server);
-	if (!server) return unseen('server');
+	if (!server) return unseen('server', situation, facts.server);
 	if (server.process === 'alive' && (server.phase === 'ready' || server.phase === 'serving')) {
 		const works = fresh(facts.extraction)?.run?.alive === true;
 		if (target.dump && !server.proved && !works)
 			return wrong(`${server.phase} (pid ${server.record?.pid}), but no request has proved that it dumps`);
 		return met(`${server.phase} (pid ${server.record?.pid})`);
 	}
+	const against = server.process === 'alive' ? [] : beyondMending('launch', situation);
+	if (against.length > 0) return {state: 'failed', words: against.join('; ')};
 	return wrong(server.process === 'none' ? 'not launched' : `${server.process}, ${server.phase}`);
 }
 
@@ -157,13 +174,17 @@ function launchOrWhyNot(situation: Situation): Plan | Refusal {
 	return against.length > 0 ? refuse(against.join('; ')) : launchPlan(situation);
 }
 
-function extractionRuns({facts, target}: Situation): Verdict {
+function extractionRuns(situation: Situation): Verdict {
+	const {facts, target} = situation;
 	if (!target.extraction) return met('no extraction configured');
 	const seen = fresh(facts.extraction);
-	if (!seen?.inventory) return unseen('output tree');
+	if (!seen?.inventory) return unseen('output tree', situation, facts.extraction);
 	const {inventory, run} = seen;
 	const unread = inventory.present - inventory.complete - inventory.suspects.length;
 	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole${unread > 0 ? `, ${unread} not read yet` : ''}`;
 	if (inventory.expected !== null && inventory.complete >= inventory.expected) return met(`${count}: complete`);
-	return run?.alive ? met(`${count}, ${run.state}`) : wrong(`${count}, nothing is running`);
+	if (run?.alive) return met(`${count}, ${run.state}`);
+	const against = beyondMending('extraction', situation);
+	if (against.length > 0) return {state: 'failed', words: against.join('; ')};
+	return wrong(`${count}, nothing is running`);
 }

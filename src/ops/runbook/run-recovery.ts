@@ -58,6 +58,9 @@ export function planRecovery(checks: readonly Check[], situation: Situation): Re
 	return {plan, parts, scripts, nowMs};
 }
 
+/** How long what cannot be told is asked again before it ends a recovery that is under way. */
+const PATIENCE_MS = 20_000;
+
 /** Walks the checks; mends what does not hold, inside what was shown; stops at the first thing outside it. */
 export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools: RunTools): Promise<RunOutcome> {
 	const say = (index: number, state: 'running' | 'done' | 'failed' | 'skipped', words: string) =>
@@ -73,6 +76,7 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 		};
 		say(from, 'running', check.says);
 		const reachedAt = tools.clock();
+		let failingSince: number | null = null;
 		// Each round mends one thing; as many rounds as there were things to mend, and one to see that all is well.
 		for (let round = 0; ; round++) {
 			if (tools.signal.aborted) return end('cancelled', 'stopped by the operator');
@@ -83,6 +87,16 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 				say(from, 'done', verdict.words);
 				break;
 			}
+			if (verdict.state === 'failed') {
+				// A route that is lost under a look takes the look with it; the next one goes another way.
+				failingSince ??= tools.clock();
+				if (tools.clock() - failingSince < PATIENCE_MS) {
+					say(from, 'running', verdict.words);
+					await new Promise(resolve => setTimeout(resolve, tools.pauseMs));
+					round--;
+					continue;
+				}
+			} else failingSince = null;
 			if (verdict.state === 'failed' || round > count) {
 				say(from, 'failed', verdict.words);
 				return end('failed', `${check.says}: ${verdict.words}`);
@@ -107,10 +121,15 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 					`${check.says}: "${strange.says}" is not what was confirmed; look at it and confirm again`,
 				);
 			}
-			const outcome = await runPlan(next, {...tools, emit: event => tools.emit(moved(event, next, plan, from, count))});
+			let why = '';
+			const emit = (event: RunEvent) => {
+				if (event.type === 'ended') why = event.words;
+				tools.emit(moved(event, next, plan, from, count));
+			};
+			const outcome = await runPlan(next, {...tools, emit});
 			if (outcome !== 'done') {
 				say(from, 'failed', `${next.title}: ${outcome}`);
-				return end(outcome, `${next.title}: ${outcome}`);
+				return end(outcome, `${next.title}: ${outcome}: ${why}`);
 			}
 		}
 	}

@@ -9,7 +9,7 @@ const UNIT = 'vllm-kimi-k25-int4.service';
 let box: Box;
 
 beforeAll(async () => {
-	box = await buildBox({scenario: 'incident', seed: 7, scale: 0.05, program: [process.execPath, '/no/bundle.js']});
+	box = await buildBox({seed: 7, scale: 0.05, program: [process.execPath, '/no/bundle.js']});
 });
 afterAll(() => box.close());
 
@@ -33,7 +33,7 @@ describe('what the box is made of', () => {
 	});
 
 	test('the same seed makes the same data', async () => {
-		const twin = await buildBox({scenario: 'incident', seed: 7, scale: 0.05, program: ['/bin/false']});
+		const twin = await buildBox({seed: 7, scale: 0.05, program: ['/bin/false']});
 		expect(readFileSync(twin.paths.dataset).equals(readFileSync(box.paths.dataset))).toBe(true);
 		await twin.close();
 	});
@@ -48,7 +48,7 @@ describe('what the box is made of', () => {
 	test('done files are counted by the rule of the extractor, and all of them are right', async () => {
 		const {lastGroup, groupSize, holes, truncated} = dimensions(0.05);
 		const files = 9 * groupSize + lastGroup;
-		const score = await box.score({signalled: new Set(), units: new Set()});
+		const score = await box.score({scripts: new Set(), signalled: new Set(), units: new Set()});
 		const [early = 0, ...newest] = truncated;
 		expect(newest).toEqual([files - 3, files - 2, files - 1]);
 		expect(score).toEqual({
@@ -59,6 +59,8 @@ describe('what the box is made of', () => {
 			corrupt: [],
 			holes: [...holes, early],
 			wrongKills: [],
+			outside: [],
+			comesBack: [UNIT],
 		});
 	});
 });
@@ -149,7 +151,7 @@ describe('systemctl', () => {
 		await until(state, now => now === 'auto-restart');
 		await until(state, now => now === 'running');
 		expect(await main()).not.toBe(before);
-		const {wrongKills} = await box.score({signalled: new Set(), units: new Set()});
+		const {wrongKills} = await box.score({scripts: new Set(), signalled: new Set(), units: new Set()});
 		expect(wrongKills).toEqual([expect.stringMatching(/^python3 \(\d+@\d+\) by SIGKILL$/)]);
 	});
 
@@ -168,8 +170,8 @@ describe('systemctl', () => {
 			(await inBox(box, 'nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits')).stdout.trim();
 		expect(await until(used, text => text.split('\n').every(each => each === '4'))).toBe(Array(8).fill('4').join('\n'));
 		expect(statSync(`${box.paths.cgroups}/system.slice/${UNIT}/cgroup.procs`).size).toBe(0);
-		const named = {signalled: new Set<string>(), units: new Set([UNIT])};
-		expect((await box.score(named)).wrongKills).toHaveLength(1);
+		const named = {scripts: new Set<string>(), signalled: new Set<string>(), units: new Set([UNIT])};
+		expect(await box.score(named)).toMatchObject({wrongKills: {length: 1}, comesBack: []});
 	});
 
 	test('systemd-run passes arguments and environment as they are, and a name cannot be taken twice', async () => {

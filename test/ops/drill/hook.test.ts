@@ -32,7 +32,7 @@ describe.each([
 	let box: Box;
 	beforeAll(async () => {
 		if (skip) return;
-		const options = {scenario: 'hook' as const, seed: 11, scale: 0.05, program: [process.execPath, program.file]};
+		const options = {faults: ['hook'] as const, seed: 11, scale: 0.05, program: [process.execPath, program.file]};
 		box = await buildBox({...options, pythonPath});
 		await inBox(box, `systemctl stop ${UNIT} && systemctl disable ${UNIT}`);
 		await cardsIdle(box);
@@ -149,7 +149,7 @@ describe.each([
 				40_000,
 			);
 			expect(end).toMatchObject({state: 'finished', errors: 0});
-			const score = await box.score({signalled: new Set(), units: new Set([UNIT])});
+			const score = await box.score({scripts: new Set(), signalled: new Set(), units: new Set([UNIT])});
 			expect(score).toMatchObject({after: score.expected, lost: [], corrupt: [], holes: [], wrongKills: []});
 			expect(readdirSync(box.paths.dumps).filter(name => name.startsWith('req_relight'))).toEqual([]);
 		},

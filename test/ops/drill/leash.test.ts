@@ -9,7 +9,7 @@ import {until} from './support/shell.ts';
 const DRILL = `
 import {spawnSync} from 'node:child_process';
 import {buildBox} from './src/ops/drill/box.ts';
-const box = await buildBox({scenario: 'incident', seed: 5, scale: 0.05, program: ['/bin/false']});
+const box = await buildBox({seed: 5, scale: 0.05, program: ['/bin/false']});
 const {default: ssh2} = await import('ssh2');
 const {readFileSync} = await import('node:fs');
 const client = new ssh2.Client();

@@ -17,7 +17,7 @@ let box: Box;
 
 beforeAll(async () => {
 	program = await bundle(PART_SOURCE);
-	box = await buildBox({scenario: 'incident', seed: 11, scale: 0.05, program: [process.execPath, program.file]});
+	box = await buildBox({seed: 11, scale: 0.05, program: [process.execPath, program.file]});
 }, 30_000);
 afterAll(async () => {
 	await box.close();
@@ -146,7 +146,7 @@ test('it resumes, stops as asked, and starts again where it stopped', async () =
 	]);
 	await inBox(box, `kill ${pid}`);
 	await until(progress, ({state}) => state === 'stopped');
-	const score = await box.score({signalled: new Set(), units: new Set()});
+	const score = await box.score({scripts: new Set(), signalled: new Set(), units: new Set()});
 	expect(score).toMatchObject({lost: [], corrupt: [], after: score.before + progress().extracted});
 }, 20_000);
 
@@ -164,7 +164,11 @@ test('a run that was killed in the middle is taken up, and all is stored in the 
 	await startExtraction('third');
 	const end = await until(progress, ({state}) => state === 'finished', 30_000);
 	expect(end.errors).toBe(0);
-	const score = await box.score({signalled: new Set(), units: new Set(['vllm-kimi-k25-int4.service'])});
+	const score = await box.score({
+		scripts: new Set(),
+		signalled: new Set(),
+		units: new Set(['vllm-kimi-k25-int4.service']),
+	});
 	expect(score).toMatchObject({after: score.expected, lost: [], corrupt: [], holes: []});
 	const aside = readdirSync(`${extraction().output}/quarantine`);
 	expect(aside.filter(name => name.endsWith('.note.json')).length).toBeGreaterThanOrEqual(6);
@@ -220,6 +224,7 @@ test('TERM ends the server and its children', async () => {
 		names => !names.some(name => name.startsWith('sglang')),
 	);
 	const {wrongKills} = await box.score({
+		scripts: new Set(),
 		signalled: new Set(),
 		units: new Set(['vllm-kimi-k25-int4.service', 'serving.service']),
 	});

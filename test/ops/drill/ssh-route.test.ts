@@ -8,7 +8,7 @@ let box: Box;
 const clients: Client[] = [];
 
 beforeAll(async () => {
-	box = await buildBox({scenario: 'incident', seed: 3, scale: 0.05, program: ['/bin/false']});
+	box = await buildBox({seed: 3, scale: 0.05, program: ['/bin/false']});
 });
 afterAll(async () => {
 	for (const client of clients) client.end();

@@ -15,6 +15,17 @@ const NOBODY: Partial<FactValues> = {
 	services: {manager: 'systemd', units: []},
 	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.filter(mount => mount.path !== '/data')},
 };
+/** What no operation could mend is in order: mounts that answer and have room, the dataset in its place. */
+const roomy = {kind: 'answered' as const, totalBytes: 1e13, availableBytes: 6e12, inodes: 9, inodesFree: 9};
+const dataset = {role: 'dataset' as const, state: 'present' as const, bytes: 9, sha256: null, volatile: false};
+const withDataset = (files: FactValues['files']): FactValues['files'] => ({
+	...files,
+	files: [...files.files, {...dataset, path: sampleTarget.extraction?.dataset ?? ''}],
+});
+const SOUND: Partial<FactValues> = {
+	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.map(mount => ({...mount, size: roomy}))},
+	files: withDataset(sampleFacts.files),
+};
 const NO_DUMPS: Partial<FactValues> = {extraction: {...sampleFacts.extraction, dumps: []}};
 
 const here = (change: Partial<FactValues> = {}, target: Partial<Target> = {}): Situation => ({
@@ -296,15 +307,17 @@ test('a patch at work has no warnings about a hook that nobody asked for, and an
 test('a recovery plans a launch with the hook that it will have restored, and none that would dump nothing', () => {
 	const launches = (situation: Situation) =>
 		scripts(planned('recover', situation)).some(each => each.includes('systemd-run'));
-	expect(launches(here({files: bare}, {server: HOOK_SERVER, files: HOOK_FILES, extraction: null}))).toBe(true);
-	const lost = planned('recover', here({files: bare}, {server: HOOK_SERVER, extraction: null}));
+	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, files: HOOK_FILES, extraction: null}))).toBe(
+		true,
+	);
+	const lost = planned('recover', here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}));
 	expect(lost.warnings.join()).toContain(
 		'the patched server is ready and dumps hidden states: relight_hs.py is not installed',
 	);
-	expect(launches(here({files: bare}, {server: HOOK_SERVER, extraction: null}))).toBe(false);
+	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}))).toBe(false);
 	// In its place, but PYTHONPATH leads elsewhere: putting it back mends nothing.
 	const astray = {...HOOK_SERVER, env: {...HOOK_SERVER.env, PYTHONPATH: '/elsewhere'}};
-	expect(launches(here({files: bare}, {server: astray, files: HOOK_FILES, extraction: null}))).toBe(false);
+	expect(launches(here({...SOUND, files: bare}, {server: astray, files: HOOK_FILES, extraction: null}))).toBe(false);
 });
 
 test('launch-server sends argv and environment as they are configured, and leaves a record', () => {
@@ -341,13 +354,31 @@ test('a signal goes to one identity and never to a protected process', () => {
 });
 
 test('a recovery shows every command that it can know now, and says what it cannot', () => {
-	const plan = planned('recover', here({mounts: NOBODY.mounts as FactValues['mounts']}));
+	const plan = planned('recover', here(SOUND));
 	expect({tier: plan.tier, word: plan.confirmWord}).toEqual({tier: 3, word: 'kpro6/ct129'});
 	const shown = scripts(plan).join('\n');
 	for (const part of ['systemctl stop', 'systemctl disable', 'mv --', 'systemd-run', '/generate'])
 		expect(shown).toContain(part);
 	expect(refusal('recover', {...here(), facts: {...here().facts, services: null}})).toBe(
-		'no unwanted service runs or comes back at boot: services: not seen yet, or the last look failed',
+		'no unwanted service runs or comes back at boot: services not known: no look has ended yet; /data does not answer',
+	);
+});
+
+test('a recovery that would come to what no operation mends is not begun, and names it', () => {
+	const refused = (change: Partial<FactValues>) => refusal('recover', here({...SOUND, ...change}));
+	const {mounts} = SOUND as {mounts: FactValues['mounts']};
+	const data = (change: Partial<(typeof mounts.mounts)[number]>) => ({
+		mounts: {...mounts, mounts: mounts.mounts.map(mount => (mount.path === '/data' ? {...mount, ...change} : mount))},
+	});
+	const server = 'the patched server is ready and dumps hidden states';
+	expect(refused({mounts: sampleFacts.mounts})).toBe(`${server}: /data does not answer`);
+	expect(refused(data({expected: true, unexpected: 'volume b, expected a'}))).toBe(
+		`${server}: /data: volume b, expected a`,
+	);
+	const portOwner = known({pid: 31, name: 'nginx'});
+	expect(refused({server: {...sampleFacts.server, portOwner}})).toBe(`${server}: port 8000 is taken by nginx (pid 31)`);
+	expect(refused(data({size: {...roomy, availableBytes: 5e8}}))).toBe(
+		'the extraction is running: 500.0 MB are free on /data, 2.58 TB are needed for the remaining samples',
 	);
 });
 
@@ -387,7 +418,7 @@ test('a server that is starting is watched and proved, and no second one is laun
 	const plan = planned('launch-server', here({server}));
 	expect(plan.title).toBe('watch the server that was launched (pid 77) come up on port 8000, and prove it');
 	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'canary', 'proved', 'serving']);
-	const recovery = planned('recover', here({...NOBODY, ...NO_DUMPS, server}));
+	const recovery = planned('recover', here({...NOBODY, ...NO_DUMPS, ...SOUND, server}));
 	expect(scripts(recovery).join()).not.toContain('sglang.launch_server');
 	expect(recovery.steps.map(step => step.id)).toContain('canary');
 	expect(planned('launch-server', here({server: {...server, phase: 'ready'}})).title).toBe(plan.title);

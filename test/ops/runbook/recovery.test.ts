@@ -99,3 +99,28 @@ test('with everything well there is nothing to recover', () => {
 	broken.clear();
 	expect(planRecovery(checks, tools.situation())).toEqual({refused: 'nothing to recover: every check holds'});
 });
+
+test('the end of a recovery says why the operation in it ended', async () => {
+	const {recovery, tools, events} = world();
+	const host = {
+		ask: async () => good({status: 3, stdout: 'no such bus', stderr: '', bytes: Buffer.alloc(0)}),
+	} as unknown as Host;
+	expect(await runRecovery(recovery, {...tools, host})).toBe('failed');
+	expect(events.at(-1)).toMatchObject({type: 'ended', words: 'mend a: failed: exit 3: no such bus'});
+});
+
+test('what cannot be told under way is asked again, since a lost route takes only one look with it', async () => {
+	const {checks, tools, sent} = world();
+	let looks = 0;
+	let now = 0;
+	const first = checks[0] as Check;
+	const holds = (situation: Situation): Verdict =>
+		looks === 1 ? {state: 'failed', words: 'no answer in 14 s'} : first.holds(situation);
+	const recovery = planRecovery([{...first, holds}], tools.situation()) as Recovery;
+	const look = async () => {
+		looks++;
+		now += 14_000;
+	};
+	expect(await runRecovery(recovery, {...tools, look, clock: () => now})).toBe('done');
+	expect(sent).toEqual(['mend a']);
+});

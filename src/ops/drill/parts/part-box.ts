@@ -1,6 +1,7 @@
 import {constants, openSync, readFileSync} from 'node:fs';
 import {Socket} from 'node:net';
 import type {Target} from '../../target.ts';
+import type {ServerTrouble} from '../faults.ts';
 import {type BoxPaths, boxPaths} from '../paths.ts';
 
 export type PartBox = {
@@ -11,6 +12,7 @@ export type PartBox = {
 	readonly sglang: string;
 	/** Where the machine's own Python may lie; none: the box goes without. */
 	readonly searchPath: readonly string[];
+	readonly serverTrouble: ServerTrouble;
 };
 
 /** The box this part belongs to: its interpreter's wrapper says where it is. Throws outside a box. */

@@ -2,6 +2,7 @@ import {existsSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import type {Server} from 'node:http';
 import {createServer, type Server as NetServer} from 'node:net';
 import {setTimeout as sleep} from 'node:timers/promises';
+import type {ServerTrouble} from '../faults.ts';
 import {CARD_MEMORY_MIB} from '../gpus.ts';
 import {type PartBox, whenLeashEnds} from './part-box.ts';
 import {parseServerArguments, type ServerArguments, showArguments} from './server-arguments.ts';
@@ -100,7 +101,7 @@ async function startUp(
 	if (most > OCCUPIED_MIB) throw new StartFailed(unbalanced(most));
 	for (let rank = 0; rank < args.tensorParallel; rank++)
 		log.line('Init torch distributed ends. mem usage=0.60 GB', rank);
-	await loadWeights(args, log, ranks);
+	await loadWeights(args, log, ranks, box.serverTrouble);
 	await sleep(200);
 	ranks.hold(SERVING_MIB);
 	log.line('KV Cache is allocated. #tokens: 188160, KV size: 8.75 GB', 0);
@@ -171,7 +172,20 @@ Received sigquit from a child process. It usually means the child failed.
 `;
 }
 
-async function loadWeights({modelPath, tensorParallel}: ServerArguments, log: ServerLog, ranks: Ranks): Promise<void> {
+const scheduler = (says: string): string => `
+Scheduler hit an exception: Traceback (most recent call last):
+  File "sglang/srt/managers/scheduler.py", line 3117, in run_scheduler_process
+  File "sglang/srt/model_loader/loader.py", line 681, in load_weights_and_postprocess
+${says}
+Received sigquit from a child process. It usually means the child failed.
+`;
+
+async function loadWeights(
+	{modelPath, tensorParallel}: ServerArguments,
+	log: ServerLog,
+	ranks: Ranks,
+	{dies, hangs}: ServerTrouble,
+): Promise<void> {
 	for (let rank = 0; rank < tensorParallel; rank++) log.line('Load weight begin. avail mem=94.08 GB', rank);
 	const index: {weight_map: Record<string, string>} = JSON.parse(
 		readFileSync(`${modelPath}/model.safetensors.index.json`, 'utf8'),
@@ -186,6 +200,8 @@ async function loadWeights({modelPath, tensorParallel}: ServerArguments, log: Se
 				`\nTraceback (most recent call last):\nRuntimeError: Cannot find any model weights with \`${modelPath}/${shard}\`\n`,
 			);
 		}
+		if (dies?.shard === done) throw new StartFailed(scheduler(dies.says));
+		if (hangs?.shard === done) await new Promise(() => {});
 		if (done % 16 === 0) ranks.hold(Math.round(614 + ((LOADED_MIB - 614) * done) / shards.length));
 		await sleep(32);
 	}

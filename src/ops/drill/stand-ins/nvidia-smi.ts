@@ -3,6 +3,7 @@ import type {BoxPaths} from '../paths.ts';
 
 /** `nvidia-smi`: queries over the tables that the drill draws. Output as driver 580 prints it. */
 export const nvidiaSmi = (paths: BoxPaths): string => `#!/bin/sh
+[ -e '${paths.wedged}' ] && exec '${paths.libexec}/hang' nvidia-smi os_acquire_rwlock_write
 cards='${paths.cards}' apps='${paths.apps}'
 table= query= header=1 units=1 display= list= which=
 for word; do

@@ -16,6 +16,19 @@ rm -f "$answer.rc" "$answer.out" "$answer.err"
 exit "$rc"
 `;
 
+/**
+ * What a call looks like that the kernel does not answer: under its own name, in state D, deaf to all but KILL. It ends with
+ * the drill, as everything here does. Arguments: its name, and what it waits in.
+ */
+export const hang = (paths: BoxPaths): string => `#!/bin/sh
+trap '' HUP INT TERM
+read -r stat </proc/$$/stat
+set -- "$1" "$2" \${stat##*) }
+printf '{"startTicks":%s,"disguise":{"name":"%s","commandLine":["%s"],"state":"D","waitChannel":"%s"}}' "\${22}" "$1" "$1" "$2" >'${paths.disguises}'/$$.new
+mv '${paths.disguises}'/$$.new '${paths.disguises}'/$$
+while read -r line; do :; done <&3
+`;
+
 export const systemdRun = (paths: BoxPaths): string => `#!/bin/sh
 exec '${paths.libexec}/ask' systemd-run "$@"
 `;
