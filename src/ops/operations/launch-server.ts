@@ -214,7 +214,10 @@ function ready(server: ServerConfig, launchId: string, {facts, nowMs}: Situation
 		return {state: 'pending', words: 'waiting for a good look at the new server'};
 	const shards = seen.shards ? ` ${seen.shards.done}/${seen.shards.total} shards` : '';
 	if (seen.failure)
-		return {state: 'failed', words: `${seen.failure.class}: ${seen.failure.line}. ${seen.failure.advice}`};
+		return {
+			state: 'failed',
+			words: `${seen.failure.class}: ${seen.failure.line.replace(/\.$/, '')}. ${seen.failure.advice}`,
+		};
 	if (seen.process !== 'alive')
 		return {
 			state: 'failed',
