@@ -1,7 +1,7 @@
 /** Waits for a condition, never for a time. Throws with `what` when it did not come true. */
 export async function until(
 	condition: () => boolean | Promise<boolean>,
-	limitMs = 15_000,
+	limitMs = 40_000,
 	what: string | (() => string) = 'the condition',
 ): Promise<void> {
 	const end = Date.now() + limitMs;

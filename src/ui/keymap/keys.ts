@@ -16,7 +16,8 @@ export function presses(input: string, key: Key): readonly Press[] {
 	if (input === '' || LEFTOVER.test(input)) return [];
 	const characters = [...input];
 	if (key.ctrl) return [{name: `ctrl+${input.toLowerCase()}`, text: null, burst: false}];
-	if (key.meta) return [{name: `alt+${input}`, text: null, burst: false}];
+	// No key here is an Alt key: Esc and what was typed after it came together, over a link that lags.
+	if (key.meta) return [{name: 'escape', text: null, burst: true}, ...characters.flatMap(each => pressOf(each, true))];
 	return characters.flatMap(character => pressOf(character, characters.length > 1));
 }
 

@@ -62,7 +62,7 @@ describe('presses', () => {
 	});
 
 	it('does not take Alt and a letter for the letter', () => {
-		expect(names('q', {meta: true})).toEqual(['alt+q']);
+		expect(names('q', {meta: true})).toEqual(['escape', 'q']);
 		expect(presses('y', {...NONE, meta: true})[0]?.text).toBe(null);
 	});
 
