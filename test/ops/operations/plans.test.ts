@@ -7,24 +7,13 @@ import {isRefusal, type Plan, type Situation} from '../../../src/ops/operations/
 import {known} from '../../../src/ops/probes/probe.ts';
 import type {Target} from '../../../src/ops/target.ts';
 import {gpu, NOW, process, sampleFacts, service, UNIT} from '../../ui/support/sample-facts.ts';
-import {factsOf, sampleTarget} from '../../ui/support/sample-state.ts';
+import {factsOf, ROOMY, SOUND, sampleTarget} from '../../ui/support/sample-state.ts';
 
 const NOBODY: Partial<FactValues> = {
 	holders: {...sampleFacts.holders, holders: []},
 	gpus: {cards: sampleFacts.gpus.cards.map(card => ({...card, memoryUsedBytes: known(0)})), lost: [], moreAt: 0},
 	services: {manager: 'systemd', units: []},
 	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.filter(mount => mount.path !== '/data')},
-};
-/** What no operation could mend is in order: mounts that answer and have room, the dataset in its place. */
-const roomy = {kind: 'answered' as const, totalBytes: 1e13, availableBytes: 6e12, inodes: 9, inodesFree: 9};
-const dataset = {role: 'dataset' as const, state: 'present' as const, bytes: 9, sha256: null, volatile: false};
-const withDataset = (files: FactValues['files']): FactValues['files'] => ({
-	...files,
-	files: [...files.files, {...dataset, path: sampleTarget.extraction?.dataset ?? ''}],
-});
-const SOUND: Partial<FactValues> = {
-	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.map(mount => ({...mount, size: roomy}))},
-	files: withDataset(sampleFacts.files),
 };
 const NO_DUMPS: Partial<FactValues> = {extraction: {...sampleFacts.extraction, dumps: []}};
 
@@ -377,7 +366,7 @@ test('a recovery that would come to what no operation mends is not begun, and na
 	);
 	const portOwner = known({pid: 31, name: 'nginx'});
 	expect(refused({server: {...sampleFacts.server, portOwner}})).toBe(`${server}: port 8000 is taken by nginx (pid 31)`);
-	expect(refused(data({size: {...roomy, availableBytes: 5e8}}))).toBe(
+	expect(refused(data({size: {...ROOMY, availableBytes: 5e8}}))).toBe(
 		'the extraction is running: 500.0 MB are free on /data, 2.58 TB are needed for the remaining samples',
 	);
 });

@@ -10,13 +10,13 @@ import {confirmLayer, planRows} from '../../../src/ui/overlays/confirm.ts';
 import {layerRows, placeOf, reachOf} from '../../../src/ui/overlays/layer.ts';
 import {linesOf} from '../support/lines.ts';
 import {NOW} from '../support/sample-facts.ts';
-import {sampleState} from '../support/sample-state.ts';
+import {mendableState, sampleState} from '../support/sample-state.ts';
 import {type StandIn, standIn} from '../support/stand-in.ts';
 
 afterEach(cleanup);
 
 function planOf(operation: 'stop-service' | 'recover'): Plan {
-	const plan = operationEntry(operation)?.plan(sampleState(), null);
+	const plan = operationEntry(operation)?.plan(mendableState(), null);
 	if (!plan || isRefusal(plan)) throw new Error('no plan');
 	return plan;
 }
