@@ -78,6 +78,10 @@ async function unattended(box: Box, {scenario, seed, faults}: Drill, json: boole
 	await engine.look(LOOKS);
 	// Owners and end records take a second look; a recovery is planned on whole facts.
 	await engine.look(LOOKS);
+	for (let turn = 0; turn < 20 && lostOnTheWay(engine.situation()).length > 0; turn++) {
+		await new Promise(resolve => setTimeout(resolve, 1_000));
+		await engine.look(lostOnTheWay(engine.situation()));
+	}
 	const {route} = store.getState();
 	say(
 		`route ${route.label} (${route.state})${route.passedOver.map(each => `; not ${each.label}: ${each.reason}`).join('')}`,
@@ -113,6 +117,12 @@ async function unattended(box: Box, {scenario, seed, faults}: Drill, json: boole
 	if (end.because) say(`because ${end.because}`);
 	if (objection) say(`not as it must end: ${objection}`);
 	return objection === null ? 0 : 2;
+}
+
+/** A route that freezes under a look takes the look with it: what was asked is asked again, by the next route. */
+function lostOnTheWay({facts}: Situation) {
+	const gone = ['timeout', 'lost', 'unreachable'];
+	return LOOKS.filter(id => gone.includes(facts[id]?.failing?.failure.kind ?? ''));
 }
 
 type StepLine = {readonly id: string; readonly state: string; readonly seconds: number};

@@ -1,7 +1,9 @@
-import {existsSync, readFileSync} from 'node:fs';
+import {existsSync, readdirSync, readFileSync} from 'node:fs';
 import {afterAll, beforeAll, expect, test} from 'vitest';
 import {type Box, buildBox} from '../../../src/ops/drill/box.ts';
 import type {FaultId} from '../../../src/ops/drill/faults.ts';
+import {type ExtractionFacts, extraction} from '../../../src/ops/probes/extraction.ts';
+import {contextOf} from '../probes/support.ts';
 import {bundle, PART_SOURCE} from './support/part-program.ts';
 import {inBox, until} from './support/shell.ts';
 
@@ -36,6 +38,21 @@ test('calls to a mount and a driver that hang are deaf to TERM, shown in D, and 
 	const pid = /(\d+)\/stat/.exec(stdout)?.[1];
 	expect(readFileSync(`${proc}/${pid}/wchan`, 'utf8')).toBe('os_acquire_rwlock_write');
 	expect(existsSync(`${disguises}/${pid}`)).toBe(true);
+});
+
+test('a first look at an output tree that gives no answer does not begin to list it', async () => {
+	const box = await ruined('hung-mount');
+	const context = contextOf<ExtractionFacts>({target: box.target});
+	// What hangs keeps the pipe of its caller: into a file, as a lane reads up to a mark.
+	const file = `${box.paths.temporary}/look`;
+	const {stdout} = await inBox(box, `( ${extraction.script(context)}\n) >${file} 2>&1; cat ${file}`);
+	const answer = {status: 0, stdout, stderr: '', bytes: Buffer.from(stdout)};
+	expect(() => extraction.parse(answer, context)).toThrow(/no answer from .*hidden_states/);
+	const names = readdirSync(box.paths.disguises).map(
+		pid => JSON.parse(readFileSync(`${box.paths.disguises}/${pid}`, 'utf8')).disguise.name,
+	);
+	expect(names).toContain('stat');
+	expect(names).not.toContain('find');
 });
 
 test('a full disk says how little is left, and only it', async () => {

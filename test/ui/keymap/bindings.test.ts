@@ -9,8 +9,8 @@ import {keyList} from '../../../src/ui/keymap/key-list.ts';
 import type {Press} from '../../../src/ui/keymap/keys.ts';
 import {MOTION_KEYS} from '../../../src/ui/keymap/motions.ts';
 import {OPERATION_KEYS} from '../../../src/ui/keymap/operation-keys.ts';
-import {NOW, sampleFacts, UNIT} from '../support/sample-facts.ts';
-import {factsOf, SOUND, sampleState} from '../support/sample-state.ts';
+import {NOW, UNIT} from '../support/sample-facts.ts';
+import {mendableState, sampleState} from '../support/sample-state.ts';
 
 const MOMENT: Moment = {nowMs: NOW + 10_000, reach: {at: 2, last: 5, page: 4}};
 const ACTS: ReadonlySet<Action['type']> = new Set([
@@ -30,8 +30,7 @@ function confirming(
 	operation: 'stop-service' | 'recover' | 'free-gpus',
 	change: Partial<ConfirmOverlay> = {},
 ): ConsoleState {
-	const state = sampleState({facts: factsOf({...sampleFacts, ...(operation === 'recover' && SOUND)})});
-	const plan = operationEntry(operation)?.plan(state, null);
+	const plan = operationEntry(operation)?.plan(mendableState(), null);
 	if (!plan || isRefusal(plan)) throw new Error(`no plan: ${JSON.stringify(plan)}`);
 	return over({
 		type: 'confirm',

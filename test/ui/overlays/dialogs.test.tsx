@@ -9,15 +9,14 @@ import {ConsoleContext} from '../../../src/ui/hooks/use-console.ts';
 import {confirmLayer, planRows} from '../../../src/ui/overlays/confirm.ts';
 import {layerRows, placeOf, reachOf} from '../../../src/ui/overlays/layer.ts';
 import {linesOf} from '../support/lines.ts';
-import {NOW, sampleFacts} from '../support/sample-facts.ts';
-import {factsOf, SOUND, sampleState} from '../support/sample-state.ts';
+import {NOW} from '../support/sample-facts.ts';
+import {mendableState, sampleState} from '../support/sample-state.ts';
 import {type StandIn, standIn} from '../support/stand-in.ts';
 
 afterEach(cleanup);
 
 function planOf(operation: 'stop-service' | 'recover'): Plan {
-	const state = sampleState({facts: factsOf({...sampleFacts, ...(operation === 'recover' && SOUND)})});
-	const plan = operationEntry(operation)?.plan(state, null);
+	const plan = operationEntry(operation)?.plan(mendableState(), null);
 	if (!plan || isRefusal(plan)) throw new Error('no plan');
 	return plan;
 }

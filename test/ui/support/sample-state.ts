@@ -60,6 +60,18 @@ export const sampleTarget: Target = {
 	files: [],
 };
 
+export const ROOMY = {kind: 'answered' as const, totalBytes: 1e13, availableBytes: 6e12, inodes: 9, inodesFree: 9};
+const dataset = {role: 'dataset' as const, state: 'present' as const, bytes: 9, sha256: null, volatile: false};
+
+/** What no operation could mend is in order: mounts that answer and have room, the dataset in its place. */
+export const SOUND = {
+	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.map(mount => ({...mount, size: ROOMY}))},
+	files: {
+		...sampleFacts.files,
+		files: [...sampleFacts.files.files, {...dataset, path: sampleTarget.extraction?.dataset ?? ''}],
+	},
+};
+
 export const heard = <T>(value: T, ageMs = 600): Reading<T> => ({
 	turn: 1,
 	last: {value, at: NOW - ageMs, startedAt: NOW - ageMs - 50},
@@ -99,6 +111,9 @@ export function factsOf(values: Partial<FactValues>): Facts {
 		guest: null,
 	};
 }
+
+/** The incident, with everything in order that a recovery could not mend. */
+export const mendableState = (): ConsoleState => sampleState({facts: factsOf({...sampleFacts, ...SOUND})});
 
 /** All probes of the incident answered 0.6 s ago; `view` and anything else may be changed. */
 export function sampleState(
