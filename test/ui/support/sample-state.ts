@@ -78,17 +78,6 @@ export const heard = <T>(value: T, ageMs = 600): Reading<T> => ({
 	failing: null,
 });
 
-/** What no operation could mend is in order: mounts that answer and have room, the dataset in its place. */
-export const ROOMY = {kind: 'answered' as const, totalBytes: 1e13, availableBytes: 6e12, inodes: 9, inodesFree: 9};
-const dataset = {role: 'dataset' as const, state: 'present' as const, bytes: 9, sha256: null, volatile: false};
-const withDataset = (files: FactValues['files']): FactValues['files'] => ({
-	...files,
-	files: [...files.files, {...dataset, path: sampleTarget.extraction?.dataset ?? ''}],
-});
-export const SOUND: Partial<FactValues> = {
-	mounts: {...sampleFacts.mounts, mounts: sampleFacts.mounts.mounts.map(mount => ({...mount, size: ROOMY}))},
-	files: withDataset(sampleFacts.files),
-};
 export function factsOf(values: Partial<FactValues>): Facts {
 	const read = <K extends keyof FactValues>(id: K): Reading<FactValues[K]> | null => {
 		const value = values[id];
