@@ -2,10 +2,10 @@ import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import {existsSync, mkdirSync, mkdtempSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
-import {readConfig} from '../../src/ops/config/config.ts';
 import type {Target} from '../../src/ops/target.ts';
 import {until} from '../support/until.ts';
 import {all, program, root} from './needs.ts';
+import {hostBehind} from './operator.ts';
 import {childrenOf, send} from './sshd.ts';
 
 /** A real systemd as pid 1 of its own namespaces, reached as a container is: through `nsenter`. */
@@ -45,7 +45,7 @@ export async function startSystemd(unwanted: readonly string[]): Promise<Systemd
 		() => `systemd as pid 1 (${said.trim() || 'it says nothing'})`,
 	);
 	return {
-		target: targetAt(first() as number, unwanted),
+		target: hostBehind(['nsenter', ...enter()], `, unwanted: ${JSON.stringify(unwanted)}`),
 		pid: first() as number,
 		inside: text => execFileSync('nsenter', enter('sh', '-ec', text), {encoding: 'utf8', stdio: 'pipe'}),
 		beside(argv) {
@@ -68,13 +68,4 @@ function groupsAreGone(folder: string, group: string): boolean {
 	const script =
 		'mount -t cgroup2 lab "$0" && cd "$0" && find "$1" -depth -type d -exec rmdir {} + 2>/dev/null; [ ! -e "$0/$1" ]';
 	return spawnSync('unshare', ['-m', 'sh', '-c', script, join(folder, 'box'), group]).status === 0;
-}
-
-function targetAt(pid: number, unwanted: readonly string[]): Target {
-	const route = `{local: true, through: [nsenter, -t, '${pid}', -a]}`;
-	const names = unwanted.map(pattern => `'${pattern}'`).join(', ');
-	const read = readConfig(`hosts: {box: {routes: [${route}], unwanted: [${names}]}}\n`, 'relight.yaml');
-	const target = read.ok ? read.targets[0] : undefined;
-	if (!target) throw new Error(JSON.stringify(read));
-	return target;
 }

@@ -2,15 +2,13 @@ import {existsSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterAll, afterEach, beforeAll, beforeEach, expect} from 'vitest';
-import {type Composition, compose} from '../../bin/compose.ts';
-import {operatorOf} from '../../bin/login.ts';
-import {LOOKS} from '../../bin/looks.ts';
+import type {Composition} from '../../bin/compose.ts';
 import {fresh} from '../../src/ops/facts.ts';
-import {operationEntry} from '../../src/ops/operations/catalogue.ts';
-import {isRefusal, type OperationId, type Plan, type RunOutcome} from '../../src/ops/operations/operation.ts';
+import type {OperationId, Plan} from '../../src/ops/operations/operation.ts';
 import {bootVerdict, runState, type Service} from '../../src/ops/probes/services.ts';
 import {until} from '../support/until.ts';
 import {all, lab} from './needs.ts';
+import {act as actOn, openOn} from './operator.ts';
 import {canRunSystemd, type SystemdBox, startSystemd} from './systemd-box.ts';
 
 const ETC = '/etc/systemd/system';
@@ -27,15 +25,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
 	if (!box) return;
-	open = await compose({
-		target: box.target,
-		operator: operatorOf(process.env),
-		asker: null,
-		mode: 'live',
-		readOnly: false,
-		journalDirectory: mkdtempSync(join(folder, 'state-')),
-	});
-	await open.engine.host.settle();
+	open = await openOn(box.target, folder);
 });
 afterEach(() => open?.engine.stop());
 afterAll(async () => {
@@ -70,22 +60,7 @@ async function seen(unit: string): Promise<{run: string; comesBack: string; serv
 	return {run: runState(service), comesBack: bootVerdict(service).comesBack, service};
 }
 
-type Acted = {readonly outcome: RunOutcome; readonly words: string; readonly plan: Plan};
-
-async function act(id: OperationId, argument: string | null = null): Promise<Acted> {
-	await open.engine.look(LOOKS);
-	// What was seen to hold a card is asked about only now.
-	await open.engine.look(['services']);
-	const plan = operationEntry(id)?.plan(open.engine.situation(), argument) ?? {refused: 'no such operation'};
-	if (isRefusal(plan)) throw new Error(plan.refused);
-	let words = '';
-	const outcome = await open.engine.run(plan, event => {
-		if (event.type === 'ended') words = event.words;
-		if (event.type === 'output') words = `${words}\n${event.text}`;
-	});
-	return {outcome, words, plan};
-}
-
+const act = (id: OperationId, argument: string | null = null) => actOn(open, id, argument);
 const ids = ({steps}: Plan): readonly string[] => steps.map(({id}) => id);
 
 /** Stops for good, looks with systemd's own words, and takes it back. `steps`: what the plan must hold. */
@@ -212,9 +187,13 @@ lab(
 	canRunSystemd,
 	async () => {
 		install({
-			[`${LIB}/model.service`]: sleeper().map(line =>
-				line.replace(/=.bin.sleep.*/, '=/bin/sh -c "exec sleep 600 3</dev/nvidiactl"'),
-			),
+			[`${LIB}/model.service`]: [
+				'[Service]',
+				'ExecStart=/bin/sh -c "exec sleep 600 3</dev/nvidiactl"',
+				'ExecStopPost=/bin/sleep 2',
+				'[Install]',
+				'WantedBy=multi-user.target',
+			],
 		});
 		box.inside(': >/dev/nvidiactl; systemctl enable --now model');
 		const {outcome, words} = await act('stop-service', 'model.service');
