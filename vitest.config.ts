@@ -1,7 +1,7 @@
 import {defineConfig} from 'vitest/config';
 
 /** As the bundler's text loader does. */
-const pythonAsText = {
+export const pythonAsText = {
 	name: 'python-as-text',
 	transform: (code: string, id: string) =>
 		id.endsWith('.py') ? {code: `export default ${JSON.stringify(code)};`, map: null} : undefined,

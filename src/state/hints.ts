@@ -4,7 +4,7 @@ import type {ConsoleState} from './state.ts';
 
 /** What the facts already known make worth asking: named pids and units instead of whole tables. Pure. */
 export function hintsOf(
-	{facts, target, view}: Pick<ConsoleState, 'facts' | 'target' | 'view'>,
+	{facts, target, view, operation}: Pick<ConsoleState, 'facts' | 'target' | 'view' | 'operation'>,
 	visiblePids: readonly number[],
 	nowMs: number,
 ): Hints {
@@ -26,6 +26,9 @@ export function hintsOf(
 		for (const process of table?.processes ?? [])
 			if (holding.has(process.pid) && process.owner.kind === 'unit') units.add(process.owner.unit);
 	if (server?.unit) units.add(server.unit);
+	// What an operation stops holds no card any more, and it waits to see it stopped.
+	if (operation.phase === 'running')
+		for (const {kind, identity} of operation.plan.targets) if (kind === 'unit') units.add(identity);
 	const serverLog = server?.log ?? null;
 	return {
 		pids: [...pids],

@@ -12,17 +12,18 @@ export function ownerOf(text: string): Owner {
 	return guestOf(parts) ?? containerOf(parts) ?? machineOf(parts) ?? unitOf(parts);
 }
 
-/** The group that systemd keeps: its own v1 hierarchy where there is one, else the v2 line. */
+/** The group that systemd keeps: its own v1 hierarchy where there is one that it uses, else the v2 line. */
 function groupPath(text: string): string | null {
 	let unified: string | null = null;
+	let named: string | null = null;
 	for (const line of text.split('\n')) {
 		const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
 		if (!match) continue;
 		const [, controllers = '', path = ''] = match;
-		if (controllers.split(',').includes('name=systemd')) return path;
+		if (controllers.split(',').includes('name=systemd')) named = path;
 		if (controllers === '') unified = path;
 	}
-	return unified;
+	return named === null || (named === '/' && unified !== null) ? unified : named;
 }
 
 /** `/lxc.payload.129/…`, `/lxc/129/ns/…`: a guest seen from its host; what follows is the guest's own tree. */

@@ -1,5 +1,6 @@
 import {show} from '../command.ts';
 import {fresh} from '../facts.ts';
+import {hasNoCards} from '../no-cards.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Service} from '../probes/services.ts';
@@ -83,7 +84,7 @@ export const stopService: Operation<{unit: string}> = {
 				},
 			],
 			warnings: warnings(service),
-			inverse: inverse(unit, blocks, running),
+			inverse: service.loadState === 'not-found' ? null : inverse(unit, blocks, running),
 		};
 	},
 };
@@ -129,9 +130,10 @@ function stopped(
 	unit: string,
 	pids: readonly number[],
 	cards: ReadonlySet<string>,
-	{facts, nowMs}: Situation,
+	situation: Situation,
 	since: number,
 ): Verdict {
+	const {facts, nowMs} = situation;
 	const service = fresh(facts.services)?.units.find(each => each.unit === unit);
 	const holders = fresh(facts.holders);
 	if (!service || !holders) return {state: 'pending', words: 'waiting for a good look at services and GPU holders'};
@@ -148,7 +150,7 @@ function stopped(
 	const left = holders.holders.filter(holder => pids.includes(holder.pid));
 	if (left.length > 0)
 		return {state: 'pending', words: `GPU memory still held by pid ${left.map(holder => holder.pid).join(', ')}`};
-	const memory = memoryBack(cards, facts);
+	const memory = memoryBack(cards, situation);
 	if (memory) return {state: 'pending', words: memory};
 	const boot = bootVerdict(service);
 	if (boot.comesBack === 'yes')
@@ -170,7 +172,8 @@ function cardsHeldBy(pids: readonly number[], facts: Situation['facts']): Readon
 }
 
 /** Memory comes back only when the last address space is torn down: seconds to a minute after the process is gone. */
-function memoryBack(cards: ReadonlySet<string>, facts: Situation['facts']): string | null {
+function memoryBack(cards: ReadonlySet<string>, {facts, target}: Situation): string | null {
+	if (hasNoCards(facts, target)) return null;
 	const gpus = fresh(facts.gpus);
 	if (!gpus) return 'waiting for a good look at the cards';
 	const full = gpus.cards.filter(card => cards.has(card.uuid) && !memoryIsBack(card));

@@ -7,6 +7,8 @@ describe('who keeps a process, from its cgroup', () => {
 	it.each([
 		['0::/system.slice/vllm-x.service', {kind: 'unit', unit: 'vllm-x.service'}],
 		['12:pids:/a\n1:name=systemd:/system.slice/vllm-x.service\n0::/other', {kind: 'unit', unit: 'vllm-x.service'}],
+		['1:name=systemd:/\n0::/system.slice/vllm-x.service', {kind: 'unit', unit: 'vllm-x.service'}],
+		['1:name=systemd:/\n', {kind: 'none'}],
 		['0::/system.slice/system-inst.slice/inst@3.service', {kind: 'unit', unit: 'inst@3.service'}],
 		['0::/system.slice/inst@a\\x2db.service', {kind: 'unit', unit: 'inst@a\\x2db.service'}],
 		['0::/system.slice/x.service/payload', {kind: 'unit', unit: 'x.service'}],

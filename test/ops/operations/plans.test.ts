@@ -54,6 +54,12 @@ test('stop-service stops without waiting, disables, and names what brought it ba
 	expect(plan.warnings.join(' ')).toContain('comes back at boot');
 });
 
+test('a unit whose file is gone is stopped, and no way back is promised', () => {
+	const gone = service({loadState: 'not-found', unitFileState: '', wantedBy: [], fragmentPath: ''});
+	const plan = planned('stop-service', here({services: {manager: 'systemd', units: [gone]}}), UNIT);
+	expect([plan.steps.map(({id}) => id), plan.inverse]).toEqual([['stop', 'gone'], null]);
+});
+
 test('a unit name with a leading dash or quotes cannot become an option or a command', () => {
 	const odd = "-x';reboot.service";
 	const plan = planned('stop-service', here({services: {manager: 'systemd', units: [service({unit: odd})]}}), odd);
