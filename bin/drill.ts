@@ -51,7 +51,7 @@ export async function drill([name = 'incident', ...rest]: readonly string[], opt
 	}
 }
 
-/** A box for `relight --config …` and the other commands, until the first signal or the end of its input. */
+/** A box for `relight --config …` and the other commands, until the first signal. */
 async function keepBox(box: Box): Promise<number> {
 	process.stdout.write(`box in ${box.directory}\nrelight --config ${box.configFile}\n`);
 	await new Promise<void>(resolve => {
