@@ -182,6 +182,12 @@ lab('a process that does not hear TERM is ended by systemd, and the stop waits f
 	expect(isActive('lab-deaf.service')).toBe('failed');
 });
 
+lab('a frozen unit is stopped like any other', canRunSystemd, async () => {
+	install({[`${LIB}/lab-frozen.service`]: sleeper()});
+	box.inside('systemctl enable --now lab-frozen; echo 1 >/sys/fs/cgroup/system.slice/lab-frozen.service/cgroup.freeze');
+	await stopsAndComesBack('lab-frozen.service', ['stop', 'disable', 'gone']);
+});
+
 lab(
 	'a unit of any name that holds a card is found, and still looked at once it has let go',
 	canRunSystemd,
