@@ -261,3 +261,19 @@ lab(
 		expect((await seen('lab-hung.service')).comesBack).toBe('no');
 	},
 );
+
+lab('with the manager silent the unit files alone tell, and nothing is planned on that', canRunSystemd, async () => {
+	install({[`${LIB}/lab-quiet.service`]: sleeper()});
+	box.inside('systemctl enable --now lab-quiet');
+	box.inside('mv /run/systemd/private /run/systemd/private.away');
+	try {
+		await open.engine.look(['services']);
+		const facts = fresh(open.engine.situation().facts.services);
+		expect(facts?.manager).toBe('silent');
+		expect(facts?.units.find(({unit}) => unit === 'lab-quiet.service')?.unitFileState).toBe('enabled');
+		await expect(act('stop-service')).rejects.toThrow('no service manager answers on this host (silent)');
+	} finally {
+		box.inside('mv /run/systemd/private.away /run/systemd/private');
+	}
+	await stopsAndComesBack('lab-quiet.service', ['stop', 'disable', 'gone']);
+});
