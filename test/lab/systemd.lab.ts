@@ -183,6 +183,31 @@ lab('a process that does not hear TERM is ended by systemd, and the stop waits f
 });
 
 lab(
+	'with /etc full a block is not written by half: the operation fails and nothing counts as blocked',
+	canRunSystemd,
+	async () => {
+		install({
+			[`${LIB}/lab-full.service`]: sleeper(),
+			[`${LIB}/lab-wants.service`]: ['[Unit]', 'Requires=lab-full.service', ...sleeper()],
+		});
+		box.inside(`systemctl enable --now lab-full lab-wants; mount -o remount,size=64k ${ETC}`);
+		box.inside(`mkdir -p ${ETC}/lab-full.service.d; head -c 100000 /dev/zero >${ETC}/ballast || true`);
+		const {outcome, words} = await act('stop-service', 'lab-full.service');
+		expect(outcome, words).toBe('failed');
+		box.inside(`rm ${ETC}/ballast; mount -o remount,size=16m ${ETC}; systemctl daemon-reload`);
+		expect((await seen('lab-full.service')).service.dropInPaths).toEqual([]);
+		expect((await act('stop-service', 'lab-full.service')).outcome).toBe('done');
+		expect(box.inside(`cat ${ETC}/lab-full.service.d/50-blocked.conf`)).toContain('ConditionPathExists');
+	},
+);
+
+lab('a frozen unit is stopped like any other', canRunSystemd, async () => {
+	install({[`${LIB}/lab-frozen.service`]: sleeper()});
+	box.inside('systemctl enable --now lab-frozen; echo 1 >/sys/fs/cgroup/system.slice/lab-frozen.service/cgroup.freeze');
+	await stopsAndComesBack('lab-frozen.service', ['stop', 'disable', 'gone']);
+});
+
+lab(
 	'a unit of any name that holds a card is found, and still looked at once it has let go',
 	canRunSystemd,
 	async () => {
@@ -236,3 +261,19 @@ lab(
 		expect((await seen('lab-hung.service')).comesBack).toBe('no');
 	},
 );
+
+lab('with the manager silent the unit files alone tell, and nothing is planned on that', canRunSystemd, async () => {
+	install({[`${LIB}/lab-quiet.service`]: sleeper()});
+	box.inside('systemctl enable --now lab-quiet');
+	box.inside('mv /run/systemd/private /run/systemd/private.away');
+	try {
+		await open.engine.look(['services']);
+		const facts = fresh(open.engine.situation().facts.services);
+		expect(facts?.manager).toBe('silent');
+		expect(facts?.units.find(({unit}) => unit === 'lab-quiet.service')?.unitFileState).toBe('enabled');
+		await expect(act('stop-service')).rejects.toThrow('no service manager answers on this host (silent)');
+	} finally {
+		box.inside('mv /run/systemd/private.away /run/systemd/private');
+	}
+	await stopsAndComesBack('lab-quiet.service', ['stop', 'disable', 'gone']);
+});

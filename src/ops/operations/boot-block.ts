@@ -63,16 +63,20 @@ const mask = (unit: string): BootBlock => ({
 	inverse: show(['systemctl', 'unmask', '--', unit]),
 });
 
-/** systemd reads the drop-ins of a unit below /etc wherever the unit's own file lies. */
+/**
+ * systemd reads the drop-ins of a unit below /etc wherever the unit's own file lies. It gets its name only once it is
+ * whole: on a full disk an empty one would pass for a block.
+ */
 function dropIn(unit: string, etc: string): BootBlock {
 	const directory = `${etc}/systemd/system/${unit}.d`;
 	const file = quote(`${directory}/50-blocked.conf`);
+	const part = quote(`${directory}/50-blocked.part`);
 	return {
 		id: 'drop-in',
 		says: `block ${unit} with a drop-in whose condition does not hold`,
 		script: [
 			`mkdir -p -- ${quote(directory)} || exit`,
-			`printf '[Unit]\\nConditionPathExists=%s\\n' ${quote(`${etc}/allow-${unit}`)} >${file} || exit`,
+			`printf '[Unit]\\nConditionPathExists=%s\\n' ${quote(`${etc}/allow-${unit}`)} >${part} && mv -f -- ${part} ${file} || { rm -f -- ${part}; exit 1; }`,
 			'systemctl daemon-reload',
 		].join('\n'),
 		inverse: `rm -f -- ${file}; systemctl daemon-reload`,
