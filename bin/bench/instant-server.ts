@@ -7,6 +7,8 @@ import {crc32} from 'node:zlib';
 import {int64} from '../../src/ops/extract/dataset.ts';
 import {RAW_STATES} from '../../src/ops/extract/raw-dump.ts';
 
+const BYTES_PER_VALUE = 2;
+
 export type Size = {readonly tokens: number; readonly hiddenSize: number};
 
 export type InstantServer = {
@@ -34,18 +36,28 @@ export function prepareDumps(dumps: string, samples: number, {tokens, hiddenSize
 	}
 }
 
-/** A model server that has thought already: each request gets a dump that lies prepared, by a rename. */
+/** A model server that has thought already: each sample gets a dump that lies prepared, by a rename; checks get a cut copy. */
 export async function instantServer(dumps: string, {hiddenSize}: Size): Promise<InstantServer> {
 	const prepared = readdirSync(dumps).filter(name => name.startsWith('prepared_'));
-	const sums = sumsOf(join(dumps, prepared[0] ?? ''));
+	const first = join(dumps, prepared[0] ?? '');
+	const sums = sumsOf(first);
+	const states = RAW_STATES.map(name => [name, readFileSync(join(first, `${name}.bin`))] as const);
 	let firstAskedAt: number | null = null;
+	const cutCopy = (rid: string, tokens: number): string => {
+		const place = join(dumps, `cut_${rid}`);
+		mkdirSync(place);
+		for (const [name, data] of states)
+			writeFileSync(join(place, `${name}.bin`), data.subarray(0, tokens * hiddenSize * BYTES_PER_VALUE));
+		return place;
+	};
 	const generate = (text: string): object => {
 		const {rid, input_ids: ids}: {rid: string; input_ids: number[]} = JSON.parse(text);
-		if (rid.startsWith('relight-') && !rid.startsWith('relight-check-')) firstAskedAt ??= performance.now();
-		const place = join(dumps, prepared.pop() ?? 'none is left');
+		const check = rid.startsWith('relight-check-');
+		if (!check) firstAskedAt ??= performance.now();
+		const place = check ? cutCopy(rid, ids.length) : join(dumps, prepared.pop() ?? 'none is left');
 		const meta = {
 			...{schema: 'relight.dump/1', rid, T: ids.length, prefix_len: 0, part: 0, server: {pid: 1}, H: hiddenSize},
-			...{layers: [2, 30, 58], dtype: 'bfloat16', files: sums},
+			...{layers: [2, 30, 58], dtype: 'bfloat16', files: check ? sumsOf(place) : sums},
 			ids_sha256: createHash('sha256').update(int64(ids)).digest('hex'),
 		};
 		writeFileSync(join(place, 'meta.json'), JSON.stringify(meta));

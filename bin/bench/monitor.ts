@@ -20,6 +20,8 @@ type Bench = {
 	readonly config: string;
 	readonly peers: readonly string[];
 	readonly open: () => Promise<Watched>;
+	/** What the stand-in for nvidia-smi costs, in percent of a core. */
+	readonly toolPercent: number;
 };
 
 /**
@@ -41,7 +43,7 @@ const PARTS: Record<string, (bench: Bench) => Promise<void>> = {
 			`relight, 8 cards, ${count()} processes`,
 			live,
 			'CPU must 3 %, aim 1.5 %; RSS must 140 MB; bytes/s must 8000',
-			toolPercent(bench.folder),
+			bench.toolPercent,
 		);
 		await keys('key to paint, ms', live);
 		live.end();
@@ -88,7 +90,7 @@ const PARTS: Record<string, (bench: Bench) => Promise<void>> = {
 				`relight, 8 cards, ${count()} processes`,
 				busy,
 				'CPU must be at most btop beside it, aim half',
-				toolPercent(bench.folder),
+				bench.toolPercent,
 			);
 			busy.end();
 			for (const peer of bench.peers) await reportPeer(peer, bench.folder, many);
@@ -109,9 +111,10 @@ export async function monitor(named: readonly string[]): Promise<void> {
 	writeFileSync(config, localConfig(box.directory, folder));
 	const peers = ['htop', 'btop'].filter(name => spawnSync('which', [name]).status === 0);
 	const open = () => watch(process.execPath, [PROGRAM, '--config', config], /relight/, env);
+	const toolPercent = standInPercent(folder);
 	try {
 		for (const [name, part] of Object.entries(PARTS))
-			if (named.length === 0 || named.includes(name)) await part({folder, env, config, peers, open});
+			if (named.length === 0 || named.includes(name)) await part({folder, env, config, peers, open, toolPercent});
 		if (peers.length < 2)
 			say(`not installed here, so not compared: ${['htop', 'btop'].filter(name => !peers.includes(name)).join(', ')}`);
 	} finally {
@@ -147,7 +150,7 @@ function localConfig(directory: string, folder: string): string {
 }
 
 /** The looked-at tool's own share, in percent of a core, at eleven questions in ten seconds. */
-function toolPercent(folder: string): number {
+function standInPercent(folder: string): number {
 	const [query = ''] = readQueries();
 	const RUNS = 60;
 	const before = costOf(process.pid);
