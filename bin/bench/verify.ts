@@ -83,7 +83,7 @@ async function ownCosts(paths: readonly string[]): Promise<Map<string, Cost>> {
 	const put = (name: string, {wallMs, cpuMs}: Cost, looks: number): void =>
 		void own.set(name, {wallMs: wallMs / looks, cpuMs: cpuMs / looks});
 	const often = Array.from({length: LOOKS}, () => paths).flat();
-	put('structure 0', await best(() => look(paths, 'structure', 0), SHORT_TURNS), 1);
+	put('structure 0', await best(() => look(often, 'structure', 0), SHORT_TURNS), LOOKS);
 	for (const level of ['crc', 'values'] as const) put(`${level} 0`, await best(() => look(paths, level, 0), LOOKS), 1);
 	for (const workers of [1, 2]) put(`crc ${workers}`, await best(() => look(often, 'crc', workers)), LOOKS);
 	return own;
