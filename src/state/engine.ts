@@ -11,8 +11,9 @@ import {doneWork} from './done-work.ts';
 import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
 import type {Journal} from './journal.ts';
+import {advance, plannedWork, started} from './operation-progress.ts';
 import {type Catalogue, createPoller, type Poller} from './poller.ts';
-import type {JournalEntry, OperationState, PlannedWork} from './state.ts';
+import type {JournalEntry} from './state.ts';
 import type {ConsoleStore} from './store.ts';
 import {type Summary, summaryOf} from './summary.ts';
 
@@ -52,7 +53,6 @@ const DISARM_MS = 30 * 60_000;
 /** A run that goes on for days is followed in the journal, so that a report needs nothing else. */
 const SUMMARY_MS = 10 * 60_000;
 const JOURNAL_TAIL = 500;
-const OUTPUT_TAIL = 200;
 
 export function createEngine(options: EngineOptions): Engine {
 	const {store, journal, clock} = options;
@@ -303,46 +303,4 @@ export function createEngine(options: EngineOptions): Engine {
 			await journal.close();
 		},
 	};
-}
-
-const plannedWork = ({operation, title, targets, excluded, warnings, inverse}: Plan): PlannedWork => ({
-	operation,
-	title,
-	targets: targets.map(({says}) => says),
-	on: targets.filter(({kind}) => kind === 'unit' || kind === 'path').map(({identity}) => identity),
-	excluded: excluded.map(({says}) => says),
-	warnings,
-	inverse,
-});
-
-const started = (plan: Plan, at: number): OperationState => ({
-	phase: 'running',
-	plan,
-	startedAt: at,
-	output: [],
-	steps: plan.steps.map(() => ({state: 'pending', words: '', startedAt: null, endedAt: null})),
-});
-
-/** What the runner told, folded into what the operations pane shows. Pure. */
-export function advance(operation: OperationState, event: RunEvent): OperationState {
-	if (operation.phase !== 'running') return operation;
-	if (event.type === 'ended') {
-		return {
-			phase: 'idle',
-			last: {operation: operation.plan.operation, outcome: event.outcome, words: event.words, at: event.at},
-		};
-	}
-	if (event.type === 'output')
-		return {...operation, output: [...operation.output, ...event.text.split('\n')].slice(-OUTPUT_TAIL)};
-	const steps = operation.steps.map((step, index) => {
-		if (index !== event.index) return step;
-		const ended = event.state !== 'running' && event.state !== 'pending';
-		return {
-			state: event.state,
-			words: event.words,
-			startedAt: step.startedAt ?? event.at,
-			endedAt: ended ? event.at : null,
-		};
-	});
-	return {...operation, steps};
 }
