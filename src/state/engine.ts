@@ -144,17 +144,18 @@ export function createEngine(options: EngineOptions): Engine {
 		});
 	}
 
-	function note(entry: Omit<JournalEntry, 'at'>) {
+	function shown(entry: Omit<JournalEntry, 'at'>): JournalEntry {
 		const whole = {...entry, at: clock()};
-		journal.note(whole);
 		store.setState(state => ({journal: [...state.journal, whole].slice(-JOURNAL_TAIL)}));
+		return whole;
 	}
 
-	async function keep(entry: Omit<JournalEntry, 'at'>): Promise<void> {
-		const whole = {...entry, at: clock()};
-		store.setState(state => ({journal: [...state.journal, whole].slice(-JOURNAL_TAIL)}));
-		await journal.write(whole);
+	function note(entry: Omit<JournalEntry, 'at'>): void {
+		journal.note(shown(entry));
 	}
+
+	/** The same, on the disk before it resolves. */
+	const keep = (entry: Omit<JournalEntry, 'at'>): Promise<void> => journal.write(shown(entry));
 
 	const summarize = (): Summary => summaryOf({...store.getState(), facts});
 
