@@ -45,6 +45,19 @@ const composed = (operations, width, height) => {
 };
 `;
 
+/** A function of one text, by this name, that asks `fresh` only for texts it has not seen lately. */
+const remembering = name => `
+const seen = new Map();
+const ${name} = text => {
+	const known = seen.get(text);
+	if (known !== undefined) return known;
+	if (seen.size >= 512) seen.clear();
+	const value = fresh(text);
+	seen.set(text, value);
+	return value;
+};
+`;
+
 export const inkOutput = {
 	name: 'ink-output',
 	setup(build) {
@@ -59,22 +72,17 @@ export const inkOutput = {
 			if (!contents.includes('const fast =')) throw new Error(`${path} is not the Ink that this was made for`);
 			return {contents, loader: 'js'};
 		});
-		build.onLoad({filter: /[\\/]widest-line[\\/]index\.js$/}, ({path}) => ({
-			contents: readFileSync(path, 'utf8').replace(
-				'export default function widestLine(string) {',
-				`const seen = new Map();
-export default function widestLine(string) {
-	const known = seen.get(string);
-	if (known !== undefined) return known;
-	if (seen.size >= 512) seen.clear();
-	const width = measured(string);
-	seen.set(string, width);
-	return width;
-}
-function measured(string) {`,
-			),
-			loader: 'js',
-		}));
+		// Of a frame's hundred texts most are those of the frame before.
+		build.onLoad({filter: /[\\/](widest-line[\\/]index|ink[\\/]build[\\/]sanitize-ansi)\.js$/}, ({path}) => {
+			const contents = readFileSync(path, 'utf8')
+				.replace(
+					'export default function widestLine(string) {',
+					`${remembering('widestLine')}export default widestLine;\nfunction fresh(string) {`,
+				)
+				.replace('const sanitizeAnsi = (text) => {', `${remembering('sanitizeAnsi')}const fresh = text => {`);
+			if (!contents.includes('fresh(text)')) throw new Error(`${path} is not the one that this was made for`);
+			return {contents, loader: 'js'};
+		});
 		// The layout engine comes as a data URL: fetching it loads the whole HTTP client of Node before the first paint.
 		build.onLoad({filter: /[\\/]yoga-wasm-base64-esm\.js$/}, ({path}) => ({
 			contents: `const fetch = undefined;\n${readFileSync(path, 'utf8')}`,

@@ -9,6 +9,16 @@ export function capture(name: string, seconds: number, command: string, after = 
 }
 
 /**
+ * The same for a few lines, without processes of its own that read the pipe: reading stops at the line with the status,
+ * not at the end. `mark` is a word that the command cannot know. A byte costs a system call: not for more than some KB.
+ */
+export function captureLines(name: string, seconds: number, command: string, mark: string): string {
+	const write = `{ timeout -k 1 ${seconds} ${command} 2>/dev/null; printf '\n@%s %s\n' ${mark} $?; }`;
+	const read = `while IFS= read -r l; do pr "$l"; case $l in '@${mark} '*) break ;; esac; done`;
+	return `${name}=$(${write} | ${read}); r=\${${name}##*@${mark} }; ${name}=\${${name}%?@${mark} *}`;
+}
+
+/**
  * Shell that takes the first number named `key` out of the JSON in `$from` into `$name`, '' when there is none. Without a
  * process: a look costs what it starts. Text inside a JSON string cannot be taken for a key, for its quotes are escaped.
  */

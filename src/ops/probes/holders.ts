@@ -3,7 +3,7 @@ import {startTicksByPid} from '../formats/proc-stat.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import {cpuMs} from '../formats/shell-times.ts';
 import {ParseError} from '../outcome.ts';
-import {capture} from './capture.ts';
+import {captureLines} from './capture.ts';
 import type {Answer, Known, Probe, ProbeContext} from './probe.ts';
 import {stuckPid, unlessStuck} from './stuck-tool.ts';
 
@@ -22,6 +22,8 @@ export type HolderFacts = {
 	/** When all processes were last searched for device links (epoch ms), and what that cost the far side. */
 	readonly sweptAt: number;
 	readonly sweepMs: number;
+	/** Pids that were searched one by one since then: what has no device open is not asked at every look. */
+	readonly searched: readonly number[];
 };
 
 export type Holder = {
@@ -41,12 +43,13 @@ const SECTIONS = ['boot', 'links', 'times', 'apps', 'apps-status', 'panel', 'sta
 const SWEEP_EVERY_MS = 10_000;
 const SWEEP_COST_FACTOR = 400;
 /** Keeps the script below 2 KB. */
-const MOST_CHECKED = 48;
+const MOST_SEARCHED = 48;
 
 /**
  * Device links first, for they answer also when the driver does not; then compute-apps behind its own limit; then the start
  * ticks of every pid that came up. All processes are searched in a sweep no sooner than 10 s or 400 × its cost; between
- * sweeps only known holders and the hinted pids.
+ * sweeps only hinted pids that are new. A known holder keeps its devices until then while its start ticks stay the same;
+ * where the driver is stuck, and so nothing else tells, it is searched each time.
  */
 export const holders: Probe<HolderFacts> = {
 	id: 'holders',
@@ -55,25 +58,28 @@ export const holders: Probe<HolderFacts> = {
 	limitMs: 14_000,
 	capBytes: 1_048_576,
 	script: context => {
+		const {hints} = context;
 		const sweep = isSweep(context);
 		const where = sweep
 			? '[0-9]*/fd'
-			: checkedPids(context)
+			: searchedPids(context)
 					.map(pid => `${pid}/fd`)
 					.join(' ');
 		const find = `find ${where} -lname "$DEV/nvidia*" -printf '%h %l\\n' 2>/dev/null`;
+		const query = `nvidia-smi --query-compute-apps=${APPS.join(',')} --format=csv,noheader,nounits`;
 		return [
 			DEFINE_MARK,
 			`cd "$PROC" || exit 3; ${mark('boot')}; read -r b <sys/kernel/random/boot_id; echo "$b $DEV"`,
 			`f=${where === '' ? '' : `$(${find})`}; ${mark('links')}; pr "$f"; ${mark('times')}; times`,
 			unlessStuck(
 				'nvidia-smi',
-				context.hints.stuckPids,
+				hints.stuckPids,
 				[
-					capture('a', 5, `nvidia-smi --query-compute-apps=${APPS.join(',')} --format=csv,noheader,nounits`),
+					captureLines('a', 5, query, String(hints.nowMs)),
 					`${mark('apps')}; pr "$a"; ${mark('apps-status')}; echo $r; ${mark('panel')}`,
 					sweep ? `[ $r-"$a" = 0- ] && timeout -k 1 5 nvidia-smi 2>&1 | sed -n '/Processes:/,$p'` : '',
-					'set -f; q=0; add() { case $1 in \'\'|$q|*[!0-9]*) ;; *) q=$1; s="$s $1/stat" ;; esac; }; s=',
+					`set -f; s='${[...keptHolders(context).keys()].map(pid => ` ${pid}/stat`).join('')}'`,
+					'add() { case $1 in \'\'|*[!0-9]*) return ;; esac; case "$s " in *" $1/stat "*) ;; *) s="$s $1/stat" ;; esac; }',
 					"IFS='\n'; for l in $f; do add ${l%%/*}; done; for l in $a; do l=${l#*,}; l=${l%%,*}; add ${l# }; done; unset IFS",
 					`${mark('stat')}; [ -z "$s" ] || head -qc 4096 $s 2>/dev/null; true`,
 				].join('\n'),
@@ -86,9 +92,21 @@ export const holders: Probe<HolderFacts> = {
 const isSweep = ({last, hints}: ProbeContext<HolderFacts>): boolean =>
 	last === null || hints.nowMs - last.sweptAt >= Math.max(SWEEP_EVERY_MS, SWEEP_COST_FACTOR * last.sweepMs);
 
-function checkedPids({last, hints}: ProbeContext<HolderFacts>): readonly number[] {
-	const held = (last?.holders ?? []).filter(holder => holder.startTicks !== null).map(holder => holder.pid);
-	return [...new Set([...held, ...hints.pids])].slice(0, MOST_CHECKED);
+function searchedPids(context: ProbeContext<HolderFacts>): readonly number[] {
+	const {last, hints} = context;
+	const kept = keptHolders(context);
+	const known = new Set([...kept.keys(), ...(last?.searched ?? [])]);
+	const held = (last?.holders ?? []).flatMap(({pid, startTicks}) => (startTicks === null ? [] : [pid]));
+	const fresh = [...held, ...hints.pids].filter(pid => hints.stuckPids.length > 0 || !known.has(pid));
+	return [...new Set(fresh)].slice(0, MOST_SEARCHED);
+}
+
+/** Holders whose devices stand until the next sweep, by pid. */
+function keptHolders(context: ProbeContext<HolderFacts>): ReadonlyMap<number, Holder> {
+	const {last, hints} = context;
+	if (last === null || isSweep(context) || hints.stuckPids.length > 0) return new Map();
+	const kept = last.holders.filter(({startTicks, devices}) => startTicks !== null && devices.length > 0);
+	return new Map(kept.slice(0, MOST_SEARCHED).map(holder => [holder.pid, holder]));
 }
 
 function parseHolders(answer: Answer, context: ProbeContext<HolderFacts>): HolderFacts {
@@ -107,19 +125,23 @@ function parseHolders(answer: Answer, context: ProbeContext<HolderFacts>): Holde
 			)
 		: startTicksByPid(sections.stat ?? '');
 	const swept = isSweep(context);
+	const links = readLinks(sections.links ?? '', dev.join(' '));
+	for (const [pid, {startTicks, devices}] of keptHolders(context))
+		if (last?.bootId === bootId && ticks.get(pid) === startTicks) links.push(...devices.map(device => ({pid, device})));
 	return {
 		bootId,
-		holders: mergeHolders(readLinks(sections.links ?? '', dev.join(' ')), apps.rows, ticks),
+		holders: mergeHolders(links, apps.rows, ticks),
 		driverList: driverListOf(status, apps.rows.length, sections.panel ?? '', last),
 		sweptAt: swept ? hints.nowMs : (last?.sweptAt ?? hints.nowMs),
 		sweepMs: swept ? cpuMs(sections.times ?? '') : (last?.sweepMs ?? 0),
+		searched: swept ? [] : [...new Set([...(last?.searched ?? []), ...searchedPids(context)])],
 	};
 }
 
 type DeviceLink = {readonly pid: number; readonly device: string};
 
 /** `123/fd /dev/nvidia0` → pid and the node's name below $DEV. */
-export function readLinks(text: string, dev: string): readonly DeviceLink[] {
+export function readLinks(text: string, dev: string): DeviceLink[] {
 	return text
 		.split('\n')
 		.filter(line => line !== '')

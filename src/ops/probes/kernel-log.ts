@@ -46,9 +46,9 @@ export const kernelLog: Probe<KernelLogFacts> = {
 	script: () =>
 		[
 			DEFINE_MARK,
-			`w() { grep -aE '${WORTH}' | tail -n ${MOST_LINES}; }; d() { timeout -k 1 5 dmesg "$@" 2>&1; }`,
-			`${mark('dmesg')}; q=$(timeout -k 1 5 dmesg --time-format=iso 2>/dev/null | head -n 1); if [ "$q" ]; then echo 0; d --time-format=iso | w`,
-			'else o=$(d); r=$?; echo "$r"; if [ $r = 0 ]; then printf "%s\\n" "$o" | w; else printf "%s\\n" "$o" | tail -n 1; fi; fi',
+			`w() { grep -aE '${WORTH}'"$1" | tail -n ${MOST_LINES}; }; d() { timeout -k 1 5 dmesg "$@" 2>&1; }`,
+			`${mark('dmesg')}; o=$({ d --time-format=iso; echo "@ $?"; } | w '|^@ [0-9]'); if [ "\${o##*@ }" = 0 ]; then echo 0; pr "\${o%@ 0}"`,
+			'else o=$(d); r=$?; echo "$r"; if [ $r = 0 ]; then pr "$o" | w; else pr "$o" | tail -n 1; fi; fi',
 			`${mark('journal')}; [ "\${r:-0}" = 0 ] || { o=$(timeout -k 1 5 journalctl -k -b -q -o short-iso --no-pager -n 20000 2>&1); r=$?; echo "$r"; if [ $r = 0 ]; then printf "%s\\n" "$o" | w; else printf "%s\\n" "$o" | tail -n 1; fi; }; true`,
 		].join('\n'),
 	parse: parseKernelLog,

@@ -60,20 +60,20 @@ const PAGE_BYTES = 4096;
 const SCAN_EVERY_MS = 2000;
 /** The far side's half alone is measured; reading and drawing the table costs about as much here. */
 const SCAN_COST_FACTOR = 300;
-const MOST_NAMED = 60;
+const MOST_NAMED = 48;
 /** Bounds that keep the script below 2 KB with pids of seven digits. */
-const MOST_CGROUPS = 60;
+const MOST_CGROUPS = 48;
 const MOST_WAITING = 32;
 /** Sleeping processes whose wait channel is looked at in turn: one that waits for a dead FUSE server is S, not D. */
 const SLEEPERS_A_SCAN = 16;
 
-const SECTIONS = ['host', 'stat', 'times', 'cgroup', 'wchan', 'pending'] as const;
+const SECTIONS = ['host', 'stat', 'times', 'details', 'pending'] as const;
 
 /**
  * The whole table no sooner than 300 × what the last scan cost, else the hinted pids and pid 1 alone. Exit status and
- * messages mean nothing here: processes end while they are read. Cgroups once per new process, wait channels and pending
- * signals for what is stuck, hinted, or next in turn; all of them with the first look. Source: `head -qc 4096` of
- * /proc/N/stat (never a line reader: names hold newlines), /proc/N/{cgroup,wchan,status}; fixtures/proc-stat.
+ * messages mean nothing here: processes end while they are read. Cgroups once per new process, wait channels for what is
+ * stuck, hinted, or next in turn (all of both with the first look), pending signals for what is stuck. Source: `head -qc
+ * 4096` of /proc/N/stat (never a line reader: names hold newlines), /proc/N/{cgroup,wchan,status}; fixtures/proc-stat.
  */
 export const processes: Probe<ProcessFacts> = {
 	id: 'processes',
@@ -87,18 +87,17 @@ export const processes: Probe<ProcessFacts> = {
 		const {last} = context;
 		const all = last === null;
 		const stat = isFullScan(context) ? '[0-9]*/stat' : `$(f stat ${namedPids(context).join(' ')})`;
-		const unowned = all ? [] : pidsWithoutOwner(last);
-		const waiting = waitingPids(context);
-		const cgroup = all ? '[0-9]*/cgroup' : `$(f cgroup ${unowned.join(' ')})`;
-		const wchan = all ? '[0-9]*/wchan' : '$(f wchan $w)';
+		const details = all
+			? '[0-9]*/cgroup [0-9]*/wchan'
+			: `$(f cgroup ${pidsWithoutOwner(last).join(' ')}; f wchan ${waitingPids(context).join(' ')})`;
+		const pending = pendingPids(context);
 		return [
 			DEFINE_MARK,
-			`cd "$PROC" || exit 3; f() { n=$1; shift; for p; do echo $p/$n; done; }; w='${waiting.join(' ')}'; ${mark('host')}`,
+			`cd "$PROC" || exit 3; f() { e=$1; shift; for p; do echo $p/$e; done; }; ${mark('host')}`,
 			`read -r b <sys/kernel/random/boot_id; read -r u r <uptime; echo "$b $u ${all ? '$(getconf CLK_TCK)' : last.ticksPerSecond}"`,
 			`${mark('stat')}; head -qc 4096 ${stat} 2>/dev/null; ${mark('times')}; times`,
-			`${mark('cgroup')}; ${all || unowned.length > 0 ? `head -vc 4096 ${cgroup} 2>/dev/null` : ':'}`,
-			`${mark('wchan')}; ${all || waiting.length > 0 ? `head -vc 64 ${wchan} 2>/dev/null` : ':'}`,
-			`${mark('pending')}; [ -z "$w" ] || grep -HsE '^(SigPnd|ShdPnd):' $(f status $w); true`,
+			`${mark('details')}; head -vc 4096 ${details} 2>/dev/null`,
+			`${mark('pending')}; ${pending.length === 0 ? '' : `grep -HsE '^(SigPnd|ShdPnd):' $(f status ${pending.join(' ')});`} true`,
 		].join('\n');
 	},
 	parse: parseProcesses,
@@ -116,16 +115,23 @@ const pidsWithoutOwner = (last: ProcessFacts): readonly number[] =>
 		.slice(0, MOST_CGROUPS)
 		.map(process => process.pid);
 
+/** Whoever waits for what may never come: only there a signal can stay pending. */
+const isSuspicious = ({state, stuckSince, killPending}: Process): boolean =>
+	state === 'D' || stuckSince !== null || killPending;
+
+const pendingPids = ({last}: ProbeContext<ProcessFacts>): readonly number[] =>
+	(last?.processes ?? [])
+		.filter(isSuspicious)
+		.slice(0, MOST_WAITING)
+		.map(({pid}) => pid);
+
 function waitingPids({last, hints}: ProbeContext<ProcessFacts>): readonly number[] {
 	const table = last?.processes ?? [];
-	const suspicious = table.filter(
-		process => process.state === 'D' || process.stuckSince !== null || process.killPending,
-	);
 	const sleepers = table.filter(process => process.state === 'S' && process.parentPid !== 2);
 	const turn = Math.floor(hints.nowMs / SCAN_EVERY_MS) * SLEEPERS_A_SCAN;
 	const inTurn = sleepers.length === 0 ? [] : [...sleepers, ...sleepers].slice(turn % sleepers.length);
-	const urgent = [...suspicious.map(process => process.pid), ...hints.pids].slice(0, MOST_WAITING);
-	return [...new Set([...urgent, ...inTurn.slice(0, SLEEPERS_A_SCAN).map(process => process.pid)])];
+	const urgent = [...table.filter(isSuspicious).map(({pid}) => pid), ...hints.pids].slice(0, MOST_WAITING);
+	return [...new Set([...urgent, ...inTurn.slice(0, SLEEPERS_A_SCAN).map(({pid}) => pid)])];
 }
 
 function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): ProcessFacts {
@@ -143,8 +149,7 @@ function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): Pr
 		(before?.processes ?? []).filter(({pid}) => !named || named.has(pid)).map(process => [process.pid, process]),
 	);
 	const details: Details = {
-		cgroups: readHeaded(sections.cgroup),
-		waits: readHeaded(sections.wchan),
+		headed: readHeaded(sections.details),
 		killPending: readPending(sections.pending),
 		nowMs: hints.nowMs,
 	};
@@ -190,8 +195,8 @@ function merge(
 }
 
 type Details = {
-	readonly cgroups: ReadonlyMap<string, string>;
-	readonly waits: ReadonlyMap<string, string>;
+	/** `9/cgroup` and `9/wchan`. */
+	readonly headed: ReadonlyMap<string, string>;
 	/** Only pids that were asked. */
 	readonly killPending: ReadonlyMap<number, boolean>;
 	readonly nowMs: number;
@@ -235,10 +240,10 @@ function refresh(process: Process, details: Details): Process {
 	return changed;
 }
 
-function withDetails(process: Process, {cgroups, waits, killPending}: Details): Process {
-	const cgroup = process.owner.kind === 'unknown' ? cgroups.get(`${process.pid}/cgroup`) : undefined;
+function withDetails(process: Process, {headed, killPending}: Details): Process {
+	const cgroup = process.owner.kind === 'unknown' ? headed.get(`${process.pid}/cgroup`) : undefined;
 	const owner = cgroup === undefined ? process.owner : ownerOf(cgroup);
-	const wait = waits.get(`${process.pid}/wchan`);
+	const wait = headed.get(`${process.pid}/wchan`);
 	/** `0` is what the kernel prints for a task that runs. */
 	const waitChannel = wait === undefined ? process.waitChannel : wait.trim() === '0' ? null : wait.trim() || null;
 	const pending = killPending.get(process.pid) ?? process.killPending;

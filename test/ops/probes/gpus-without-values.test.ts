@@ -44,7 +44,7 @@ describe('words instead of values are unknown, with the word', () => {
 	});
 });
 
-const NOBODY: HolderFacts = {bootId: 'b', holders: [], driverList: 'none', sweptAt: 0, sweepMs: 0};
+const NOBODY: HolderFacts = {bootId: 'b', holders: [], driverList: 'none', sweptAt: 0, sweepMs: 0, searched: []};
 
 describe('a board without memory of its own uses that of the system', () => {
 	it('accepts header and units', () => {

@@ -66,24 +66,46 @@ describe('holders', () => {
 			driverList: 'listed',
 			sweptAt: NOW_MS,
 			sweepMs: 60,
+			searched: [],
 		});
 	});
 
-	it('sweeps all processes at first, then no sooner than 10 s or 400 times the cost', () => {
+	describe('between sweeps', () => {
 		const last: HolderFacts = {
-			bootId: 'b',
+			bootId: 'boot-1',
 			holders: [{pid: 9, startTicks: 1, memory: [], devices: ['nvidia0'], driverName: ''}],
 			driverList: 'none',
 			sweptAt: NOW_MS,
 			sweepMs: 160,
+			searched: [],
 		};
-		const at = (nowMs: number, sweepMs = 160) =>
-			holders.script(contextOf({last: {...last, sweepMs}, hints: {nowMs, pids: [12]}})) ?? '';
-		expect(holders.script(contextOf())).toContain('find [0-9]*/fd -lname');
-		expect(at(NOW_MS + 9_000, 1)).toContain('find 9/fd 12/fd -lname');
-		expect(at(NOW_MS + 10_000, 1)).toContain('find [0-9]*/fd -lname');
-		expect(at(NOW_MS + 63_000)).toContain('find 9/fd 12/fd -lname');
-		expect(at(NOW_MS + 64_000)).toContain('find [0-9]*/fd -lname');
+		const at = (nowMs: number, more: Partial<HolderFacts> = {}, stuckPids: readonly number[] = []) =>
+			contextOf({last: {...last, ...more}, hints: {nowMs, pids: [9, 12], stuckPids}});
+		const script = (...args: Parameters<typeof at>) => holders.script(at(...args)) ?? '';
+		const soon = NOW_MS + 2_000;
+
+		it('searches all processes at first, then no sooner than 10 s or 400 times the cost', () => {
+			expect(holders.script(contextOf())).toContain('find [0-9]*/fd -lname');
+			expect(script(NOW_MS + 9_000, {sweepMs: 1})).toContain('find 12/fd -lname');
+			expect(script(NOW_MS + 10_000, {sweepMs: 1})).toContain('find [0-9]*/fd -lname');
+			expect(script(NOW_MS + 63_000)).toContain('find 12/fd -lname');
+			expect(script(NOW_MS + 64_000)).toContain('find [0-9]*/fd -lname');
+		});
+
+		it('searches a hinted pid once, and what is held only where the driver is stuck', () => {
+			expect(holders.parse(answer({stat: stat(9, 1)}), at(soon)).searched).toEqual([12]);
+			expect(script(soon, {searched: [12]})).not.toContain('find ');
+			expect(script(soon, {searched: [12]}, [77])).toContain('find 9/fd 12/fd -lname');
+		});
+
+		it('keeps the devices of the same process, and of no other one', () => {
+			const kept = (parts: Parameters<typeof answer>[0]) => holders.parse(answer(parts), at(soon)).holders;
+			expect(kept({stat: stat(9, 1)})).toEqual(last.holders);
+			expect(kept({stat: stat(9, 2)})).toEqual([]);
+			expect(kept({stat: ''})).toEqual([]);
+			expect(holders.parse(answer({stat: stat(9, 1)}), at(soon, {bootId: 'boot-0'})).holders).toEqual([]);
+			expect(holders.parse(answer({}), at(soon, {}, [77])).holders).toEqual([]);
+		});
 	});
 
 	it('keeps device links when the driver does not answer', () => {
@@ -135,6 +157,7 @@ describe('holders', () => {
 			driverList: 'listed',
 			sweptAt: NOW_MS,
 			sweepMs: facts.sweepMs,
+			searched: [],
 		};
 		expect(facts).toEqual(seen);
 		const next = await look(holders, contextOf({last: facts, hints: {nowMs: NOW_MS + 2000}}), roots);
@@ -151,12 +174,12 @@ describe('an empty process panel in a container is not "nobody"', () => {
 			holders.parse(answer({apps: fixture('nvidia-smi/container-apps.csv'), panel}), contextOf({last})).driverList;
 		expect(parse(fixture('nvidia-smi/panel-empty.txt'))).toBe('unresolvable');
 		expect(parse(fixture('nvidia-smi/panel-none.txt'))).toBe('none');
-		const last: HolderFacts = {bootId: 'boot-1', holders: [], driverList: 'unresolvable', sweptAt: 0, sweepMs: 0};
+		const last: HolderFacts = {bootId: 'boot-1', holders: [], driverList: 'unresolvable', sweptAt: 0, sweepMs: 0, searched: []};
 		expect(parse('', last)).toBe('unresolvable');
 	});
 
 	it('memory in use on both cards, holders not visible from here', () => {
-		const nobody: HolderFacts = {bootId: 'b', holders: [], driverList: 'unresolvable', sweptAt: 0, sweepMs: 0};
+		const nobody: HolderFacts = {bootId: 'b', holders: [], driverList: 'unresolvable', sweptAt: 0, sweepMs: 0, searched: []};
 		expect(heldWithoutProcess(cards(fixture('nvidia-smi/container-gpus.csv')), nobody)).toEqual([
 			{gpuUuid: UUID_1, usedBytes: 77617 * MIB, pidsElsewhere: []},
 			{gpuUuid: UUID_2, usedBytes: 77609 * MIB, pidsElsewhere: []},
@@ -178,7 +201,7 @@ describe('memory charged to a pid that is not here is never offered for a kill',
 				driverName: '[Not Found]',
 			},
 		]);
-		const facts: HolderFacts = {bootId: 'b', holders: merged, driverList: 'listed', sweptAt: 0, sweepMs: 0};
+		const facts: HolderFacts = {bootId: 'b', holders: merged, driverList: 'listed', sweptAt: 0, sweepMs: 0, searched: []};
 		expect(heldWithoutProcess(cards(fixture('nvidia-smi/missing-pid-gpus.csv')), facts)).toEqual([
 			{gpuUuid: uuid, usedBytes: 10151 * MIB, pidsElsewhere: [31337]},
 		]);

@@ -146,6 +146,7 @@ describe('every probe', () => {
 						driverList: 'none',
 						sweptAt: NOW_MS,
 						sweepMs: 1,
+						searched: [],
 					},
 				}),
 			),

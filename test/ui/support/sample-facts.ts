@@ -140,6 +140,7 @@ export const sampleFacts: FactValues = {
 		driverList: 'listed',
 		sweptAt: NOW - 4_000,
 		sweepMs: 2,
+		searched: [],
 		holders: workers.map(({pid, startTicks}, index) => ({
 			pid,
 			startTicks,
