@@ -2,11 +2,10 @@ import {basename, join} from 'node:path';
 import {readConfig, showTrouble} from '../src/ops/config/config.ts';
 import {watchFile} from '../src/ops/config/watch.ts';
 import type {Box} from '../src/ops/drill/box.ts';
-import {identityKey} from '../src/ops/probes/probe.ts';
 import type {Target} from '../src/ops/target.ts';
 import {readByChild} from '../src/ops/transports/ssh-settings.ts';
 import {createDispatch} from '../src/state/dispatch.ts';
-import type {ConsoleStore} from '../src/state/store.ts';
+import {visiblePids} from '../src/state/selectors/row-keys.ts';
 import {openTerminal, startConsole} from '../src/ui/start.tsx';
 import {type Composition, compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
@@ -68,7 +67,7 @@ async function live({configFile, ...options}: Live): Promise<number> {
 		operator: operatorOf(process.env),
 		asker: 'dialogs',
 		mayPublish: () => !terminal.busy(),
-		visiblePids: () => visiblePids(composition.store),
+		visiblePids: () => visiblePids(composition.store.getState()),
 	});
 	const {store, engine, asking} = composition;
 	const dispatch = createDispatch({store, engine, asking, clock: Date.now, screen: terminal});
@@ -82,14 +81,6 @@ async function live({configFile, ...options}: Live): Promise<number> {
 		new Promise(resolve => setTimeout(resolve, END_LIMIT_MS)),
 	]);
 	return code;
-}
-
-/** The first rows of the table as it stands: enough for what a screen shows. */
-function visiblePids(store: ConsoleStore): readonly number[] {
-	const {facts, view} = store.getState();
-	const processes = facts.processes?.last?.value.processes ?? [];
-	const selected = processes.findIndex(process => identityKey(process) === view.selected.processes);
-	return selected >= 0 ? processes.slice(Math.max(0, selected - 20), selected + 20).map(process => process.pid) : [];
 }
 
 /** A file that is wrong changes nothing: the old configuration stays in force, and header and timeline say so. */

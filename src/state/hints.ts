@@ -1,5 +1,5 @@
 import type {Hints} from '../ops/probes/probe.ts';
-import type {Process} from '../ops/probes/processes.ts';
+import {type Process, processOf} from '../ops/probes/processes.ts';
 import type {ConsoleState} from './state.ts';
 
 /** What the facts already known make worth asking: named pids and units instead of whole tables. Pure. */
@@ -20,11 +20,11 @@ export function hintsOf(
 	if (run?.pid) pids.add(run.pid);
 	const selected = Number(view.selected.processes?.split('@')[0]);
 	if (selected > 0) pids.add(selected);
-	const holding = new Set(holders.map(holder => holder.pid));
 	const units = new Set<string>();
-	if (holding.size > 0)
-		for (const process of table?.processes ?? [])
-			if (holding.has(process.pid) && process.owner.kind === 'unit') units.add(process.owner.unit);
+	for (const holder of holders) {
+		const owner = processOf(table?.processes ?? [], holder)?.owner;
+		if (owner?.kind === 'unit') units.add(owner.unit);
+	}
 	if (server?.unit) units.add(server.unit);
 	// What an operation stops holds no card any more, and it waits to see it stopped.
 	if (operation.phase === 'running')

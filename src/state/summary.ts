@@ -3,7 +3,7 @@ import {fresh} from '../ops/facts.ts';
 import {holdersOf} from '../ops/probes/held-memory.ts';
 import {mountOf} from '../ops/probes/mount-of.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
-import {holderWords, processesByKey} from './selectors/owners.ts';
+import {holderWords} from './selectors/owners.ts';
 import type {ConsoleState} from './state.ts';
 
 /** The host in the few numbers that a report compares, as it was when they were taken. null: not known then. */
@@ -42,7 +42,7 @@ export function summaryOf(state: Pick<ConsoleState, 'facts' | 'target' | 'alerts
 	const {facts, alerts} = state;
 	const gpus = fresh(facts.gpus);
 	const holders = fresh(facts.holders);
-	const table = processesByKey(fresh(facts.processes));
+	const table = fresh(facts.processes);
 	const services = fresh(facts.services);
 	const server = fresh(facts.server);
 	const inventory = fresh(facts.extraction)?.inventory ?? null;

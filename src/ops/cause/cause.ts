@@ -1,7 +1,7 @@
 import {type Facts, fresh} from '../facts.ts';
 import {holdersOf, usedOn} from '../probes/held-memory.ts';
 import {identityKey} from '../probes/probe.ts';
-import type {Process} from '../probes/processes.ts';
+import {type Process, processOf} from '../probes/processes.ts';
 import {redact} from '../redact.ts';
 import {ancestorsOf} from './ancestors.ts';
 import {causeOfOwner} from './owner-cause.ts';
@@ -54,9 +54,7 @@ export function causeOfCard(uuid: string, facts: Facts): readonly CauseLink[] {
 		const level = used !== null && used > HELD_BYTES ? 'critical' : 'dim';
 		return [held, link('process', 'no process is listed or has its device open', level)];
 	}
-	const process = fresh(facts.processes)?.processes.find(
-		each => each.pid === first.pid && each.startTicks === first.startTicks,
-	);
+	const process = processOf(fresh(facts.processes)?.processes ?? [], first);
 	const bytes = usedOn(first, uuid);
 	const chain = process
 		? causeOfProcess(process, facts, bytes)

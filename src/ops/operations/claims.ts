@@ -1,6 +1,6 @@
 import {fresh} from '../facts.ts';
 import {describeOwner} from '../probes/owner.ts';
-import type {Process} from '../probes/processes.ts';
+import {type Process, processOf} from '../probes/processes.ts';
 import {lineage, protectedReason} from '../probes/protected.ts';
 import type {Situation} from './operation.ts';
 
@@ -21,8 +21,7 @@ export function claimsOf({facts, ownPid}: Pick<Situation, 'facts' | 'ownPid'>): 
 	if (!holders || !table) return null;
 	const own = ownPid ? lineage(ownPid, table.processes) : [];
 	return holders.holders.map(holder => {
-		const process =
-			table.processes.find(each => each.pid === holder.pid && each.startTicks === holder.startTicks) ?? null;
+		const process = processOf(table.processes, holder);
 		const cards = holder.memory.length > 0 ? `${holder.memory.length} card(s)` : holder.devices.join(' ');
 		const owner = process ? `  ${describeOwner(process.owner)}` : '';
 		const says = `pid ${holder.pid}  ${process?.name ?? holder.driverName}  ${cards}${owner}`;

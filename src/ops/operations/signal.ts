@@ -1,6 +1,7 @@
 import {fresh} from '../facts.ts';
 import {describeOwner} from '../probes/owner.ts';
-import {identityKey} from '../probes/probe.ts';
+import {identityOf} from '../probes/probe.ts';
+import {processOf} from '../probes/processes.ts';
 import {lineage, protectedReason} from '../probes/protected.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
@@ -17,7 +18,7 @@ export const signalProcess: Operation<SignalInput> = {
 	plan({processKey, signal}, {facts, target, ownPid}) {
 		const table = fresh(facts.processes);
 		if (!table) return refuse('the process table is not known: the last look failed or has not come');
-		const process = table.processes.find(each => identityKey(each) === processKey);
+		const process = processOf(table.processes, identityOf(processKey));
 		if (!process) return refuse('that process is gone, or its pid is somebody else now');
 		const why = protectedReason(process, process.owner, ownPid ? lineage(ownPid, table.processes) : []);
 		if (why) return refuse(`${process.name} is protected: ${why}`);
@@ -66,7 +67,7 @@ export const signalProcess: Operation<SignalInput> = {
 export function gone(processKey: string, {facts}: Situation): Verdict {
 	const table = fresh(facts.processes);
 	if (!table) return {state: 'pending', words: 'waiting for a good look at the processes'};
-	const process = table.processes.find(each => identityKey(each) === processKey);
+	const process = processOf(table.processes, identityOf(processKey));
 	if (!process || process.state === 'Z') return {state: 'met', words: 'gone'};
 	if (process.state === 'D')
 		return {state: 'pending', words: `in D (${process.waitChannel ?? 'unknown'}): cannot die until its I/O returns`};

@@ -71,7 +71,8 @@ function parseCommandLines(answer: Answer, {last}: ProbeContext<CommandLineFacts
 			open = null;
 		}
 	}
-	if (found.size === 0 && last) return last;
+	/** The very same facts while nothing else was read: the rows of thousands of processes are made of them. */
+	if (last && [...found].every(([key, line]) => last.lines.get(key) === line)) return last;
 	return {lines: new Map([...(last?.lines ?? []), ...found].slice(-MOST_KEPT))};
 }
 

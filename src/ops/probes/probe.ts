@@ -79,6 +79,12 @@ export type Identity = {readonly bootId: string; readonly pid: number; readonly 
 export const identityKey = (identity: {pid: number; startTicks: number}): string =>
 	`${identity.pid}@${identity.startTicks}`;
 
+/** Back from `PID@TICKS`; ticks are null where the key has none (`PID@?`). */
+export function identityOf(key: string): {pid: number; startTicks: number | null} {
+	const [, pid = '', ticks] = /^(\d+)@(\d+)?/.exec(key) ?? [];
+	return {pid: Number(pid), startTicks: ticks === undefined ? null : Number(ticks)};
+}
+
 /** A number the tool may decline to give. `unknown` keeps the tool's own word (`[N/A]`, `[GPU requires reset]`). */
 export type Known<T> = {readonly known: true; readonly value: T} | {readonly known: false; readonly why: string};
 export const known = <T>(value: T): Known<T> => ({known: true, value});

@@ -15,6 +15,7 @@ export type ProcessFacts = {
 	readonly ticksPerSecond: number;
 	/** Host uptime in ticks when the table was read, for ages. */
 	readonly uptimeTicks: number;
+	/** Sorted by pid. */
 	readonly processes: readonly Process[];
 	/** CPU fraction (0–1 of one core, may exceed 1) by identityKey, from this and the previous table. */
 	readonly cpuFraction: ReadonlyMap<string, number>;
@@ -170,6 +171,21 @@ function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): Pr
 }
 
 const byPid = (one: Process, other: Process) => one.pid - other.pid;
+
+/** The process of that identity, null when the table has none. In some steps: tables are sorted by pid, and long. */
+export function processOf(
+	processes: readonly Process[],
+	{pid, startTicks}: {readonly pid: number; readonly startTicks: number | null},
+): Process | null {
+	let [from, to] = [0, processes.length];
+	while (from < to) {
+		const middle = (from + to) >> 1;
+		if ((processes[middle]?.pid ?? 0) < pid) from = middle + 1;
+		else to = middle;
+	}
+	const found = processes[from];
+	return found?.pid === pid && found.startTicks === startTicks ? found : null;
+}
 
 /**
  * A short look into the table: those stay that were not asked for; one that was asked for and did not answer is gone. The

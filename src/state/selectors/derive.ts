@@ -7,12 +7,15 @@ import type {ConsoleState} from '../state.ts';
 export function derive<Inputs extends readonly unknown[], Result>(
 	inputs: {readonly [K in keyof Inputs]: (state: ConsoleState) => Inputs[K]},
 	combine: (...values: Inputs) => Result,
+	/** From the result before, where that is less work; null where it cannot be. */
+	adjust?: (values: Inputs, before: Inputs, result: Result) => Result | null,
 ): (state: ConsoleState) => Result {
 	let before: {readonly values: Inputs; readonly result: Result} | null = null;
 	return state => {
 		const values = inputs.map(input => input(state)) as unknown as Inputs;
 		if (before?.values.every((value, index) => Object.is(value, values[index]))) return before.result;
-		before = {values, result: combine(...values)};
+		const adjusted = before && adjust ? adjust(values, before.values, before.result) : null;
+		before = {values, result: adjusted ?? combine(...values)};
 		return before.result;
 	};
 }

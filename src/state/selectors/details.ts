@@ -1,3 +1,5 @@
+import {identityOf} from '../../ops/probes/probe.ts';
+import {processOf} from '../../ops/probes/processes.ts';
 import type {ConsoleState, PaneId} from '../state.ts';
 import {derive} from './derive.ts';
 import {selectExtraction} from './extraction.ts';
@@ -6,7 +8,6 @@ import {selectLog} from './log.ts';
 import {selectMounts} from './mounts.ts';
 import {factsOnScreen} from './on-screen.ts';
 import {selectOperations} from './operations.ts';
-import {processesByKey} from './owners.ts';
 import {selectProcesses} from './processes.ts';
 import {note, type WhyLine, whyOfCard, whyOfDumps, whyOfProcess} from './why.ts';
 
@@ -50,7 +51,7 @@ export const selectWhy: (state: ConsoleState) => {readonly title: string; readon
 				: null,
 	],
 	(facts, card, key) => {
-		const process = key === null ? undefined : processesByKey(facts.processes?.last?.value ?? null).get(key);
+		const process = key === null ? null : processOf(facts.processes?.last?.value.processes ?? [], identityOf(key));
 		if (process) return {title: `WHY pid ${process.pid}`, lines: whyOfProcess(process, facts)};
 		if (card === null) return {title: 'WHY', lines: []};
 		const index = facts.gpus?.last?.value.cards.find(({uuid}) => uuid === card)?.index;
@@ -62,7 +63,7 @@ function processDetails(state: ConsoleState): readonly WhyLine[] {
 	const row = selectProcesses(state).rows.find(({selected}) => selected);
 	if (!row) return [note('no process is selected')];
 	const facts = factsOnScreen(state);
-	const process = processesByKey(facts.processes?.last?.value ?? null).get(row.key);
+	const process = processOf(facts.processes?.last?.value.processes ?? [], identityOf(row.key));
 	if (!process)
 		return [
 			note(`pid ${row.pid}: ${row.command}`),

@@ -9,7 +9,7 @@ import type {ConsoleState, History} from '../state.ts';
 import {derive} from './derive.ts';
 import {type Face, face, type Level} from './face.ts';
 import {factsOnScreen, historyOnScreen, nowOnScreen} from './on-screen.ts';
-import {holderWords, processesByKey} from './owners.ts';
+import {holderWords} from './owners.ts';
 
 export type GpuState = 'free' | 'busy' | 'held' | 'held idle' | 'lost' | 'needs reset' | 'unknown';
 
@@ -98,7 +98,7 @@ function gpuRows(
 ): readonly GpuRow[] {
 	const facts = reading?.last?.value;
 	if (!facts) return [];
-	const table = processesByKey(processes?.last?.value ?? null);
+	const table = processes?.last?.value ?? null;
 	const findings = kernel?.last?.value.findings ?? [];
 	const shown = facts.cards.map(gpu => {
 		const trend = history.gpus.get(gpu.uuid)?.busyPercent ?? [];
@@ -185,12 +185,7 @@ function lastXid(busId: string, findings: readonly KernelFinding[]): number | nu
 	return findings.findLast(finding => finding.kind === 'xid' && finding.busId === busId)?.xid ?? null;
 }
 
-function heldBy(
-	gpu: Gpu,
-	state: GpuState,
-	holders: Reading<HolderFacts> | null,
-	table: ReturnType<typeof processesByKey>,
-): string {
+function heldBy(gpu: Gpu, state: GpuState, holders: Reading<HolderFacts> | null, table: ProcessFacts | null): string {
 	const facts = holders?.last?.value ?? null;
 	if (facts === null) return state === 'free' ? '' : 'not known';
 	const names = [...new Set(holdersOf(gpu, facts).map(holder => holderWords(holder, table)))];

@@ -1,7 +1,7 @@
 import type {Holder} from '../../ops/probes/holders.ts';
 import {describeOwner} from '../../ops/probes/owner.ts';
-import {identityKey} from '../../ops/probes/probe.ts';
-import type {Owner, Process, ProcessFacts} from '../../ops/probes/processes.ts';
+
+import {type Owner, type ProcessFacts, processOf} from '../../ops/probes/processes.ts';
 
 /** What has to be stopped instead of the process; null where nobody is known to keep it. */
 export const ownerName = (owner: Owner): string | null =>
@@ -9,14 +9,10 @@ export const ownerName = (owner: Owner): string | null =>
 
 export const processKey = (holder: Holder): string => `${holder.pid}@${holder.startTicks ?? '?'}`;
 
-export function processesByKey(facts: ProcessFacts | null): ReadonlyMap<string, Process> {
-	return new Map((facts?.processes ?? []).map(process => [identityKey(process), process]));
-}
-
 /** `vllm.service`, `python3 pid 9120`, `pid 812 not visible here`: the words for who holds a card. */
-export function holderWords(holder: Holder, processes: ReadonlyMap<string, Process>): string {
+export function holderWords(holder: Holder, table: ProcessFacts | null): string {
 	if (holder.startTicks === null) return `pid ${holder.pid} not visible here`;
-	const process = processes.get(`${holder.pid}@${holder.startTicks}`);
+	const process = processOf(table?.processes ?? [], holder);
 	const owner = process ? ownerName(process.owner) : null;
 	if (owner !== null) return owner;
 	return `${process?.name ?? (holder.driverName || 'process')} pid ${holder.pid}`;

@@ -74,17 +74,28 @@ const allRows = derive(
 );
 
 const orderedRows = derive(
-	[allRows, state => state.view.filter.processes, state => state.view.sort, state => state.view.tree],
-	(rows, filter, sort, tree) => {
+	[
+		allRows,
+		state => state.view.filter.processes,
+		state => state.view.sort,
+		state => state.view.tree,
+		state => table(state)?.scannedAt ?? 0,
+	],
+	(rows, filter, sort, tree, _scannedAt) => {
 		const left = rows.filter(matcher(filter));
 		return tree ? treeOrder(left, compare(sort)) : left.toSorted(compare(sort));
 	},
+	inSamePlaces,
 );
 
 /** Apart from the clock: of thousands of rows none is looked at again when only a second has passed. */
 const shownRows = derive([orderedRows, state => state.view.selected.processes], (rows, selected) => {
-	const chosen = rows.some(row => row.key === selected) ? selected : (rows[0]?.key ?? null);
-	return rows.map(row => (row.key === chosen ? {...row, selected: true} : row));
+	const chosen = Math.max(
+		0,
+		rows.findIndex(row => row.key === selected),
+	);
+	const row = rows[chosen];
+	return row ? rows.with(chosen, {...row, selected: true}) : rows;
 });
 
 const counts = derive([allRows], rows => ({
@@ -116,6 +127,40 @@ export const selectProcesses: (state: ConsoleState) => ProcessPaneModel = derive
 		tree,
 	}),
 );
+
+/**
+ * Between two whole tables rows change their numbers and keep their places: thousands need not be sorted again, and none
+ * jumps under the reader's eye. null where that does not hold: another question, other processes, others that matter.
+ */
+function inSamePlaces(
+	[now, filter, ...asked]: Ordering,
+	[then, , ...askedBefore]: Ordering,
+	shown: readonly ProcessRow[],
+): readonly ProcessRow[] | null {
+	if (filter !== '' || now.length !== then.length || shown.length !== now.length) return null;
+	if (asked.some((value, index) => !Object.is(value, askedBefore[index]))) return null;
+	const changed = new Map<string, ProcessRow>();
+	for (const [index, row] of now.entries()) {
+		const old = then[index];
+		if (row === old) continue;
+		if (!old || PLACING.some(property => row[property] !== old[property])) return null;
+		changed.set(row.key, row);
+	}
+	return shown.map(row => {
+		const fresh = changed.get(row.key);
+		return fresh ? {...fresh, gpuBytesBelow: row.gpuBytesBelow, depth: row.depth, lastChild: row.lastChild} : row;
+	});
+}
+
+type Ordering = readonly [
+	rows: readonly ProcessRow[],
+	filter: string,
+	sort: ConsoleState['view']['sort'],
+	tree: boolean,
+	scannedAt: number,
+];
+
+const PLACING = ['key', 'parentPid', 'holder', 'stuck', 'gpuBytes', 'command'] as const;
 
 function rowsOf(
 	table: ProcessFacts | null,

@@ -38,7 +38,7 @@ export const selectedKey = (state: ConsoleState, pane: PaneId): string | null =>
 	rowsOf(state, pane).find(row => row.selected)?.key ?? null;
 
 /** The processes on screen or near it, for the looks between two full tables. */
-export function visiblePids(state: ConsoleState, most = 64): readonly number[] {
+export function visiblePids(state: ConsoleState, most = 24): readonly number[] {
 	const {rows} = selectProcesses(state);
 	const at = Math.max(0, rows.findIndex(row => row.selected) - most / 2);
 	return rows.slice(at, at + most).map(({pid}) => pid);

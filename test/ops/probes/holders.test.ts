@@ -174,12 +174,26 @@ describe('an empty process panel in a container is not "nobody"', () => {
 			holders.parse(answer({apps: fixture('nvidia-smi/container-apps.csv'), panel}), contextOf({last})).driverList;
 		expect(parse(fixture('nvidia-smi/panel-empty.txt'))).toBe('unresolvable');
 		expect(parse(fixture('nvidia-smi/panel-none.txt'))).toBe('none');
-		const last: HolderFacts = {bootId: 'boot-1', holders: [], driverList: 'unresolvable', sweptAt: 0, sweepMs: 0, searched: []};
+		const last: HolderFacts = {
+			bootId: 'boot-1',
+			holders: [],
+			driverList: 'unresolvable',
+			sweptAt: 0,
+			sweepMs: 0,
+			searched: [],
+		};
 		expect(parse('', last)).toBe('unresolvable');
 	});
 
 	it('memory in use on both cards, holders not visible from here', () => {
-		const nobody: HolderFacts = {bootId: 'b', holders: [], driverList: 'unresolvable', sweptAt: 0, sweepMs: 0, searched: []};
+		const nobody: HolderFacts = {
+			bootId: 'b',
+			holders: [],
+			driverList: 'unresolvable',
+			sweptAt: 0,
+			sweepMs: 0,
+			searched: [],
+		};
 		expect(heldWithoutProcess(cards(fixture('nvidia-smi/container-gpus.csv')), nobody)).toEqual([
 			{gpuUuid: UUID_1, usedBytes: 77617 * MIB, pidsElsewhere: []},
 			{gpuUuid: UUID_2, usedBytes: 77609 * MIB, pidsElsewhere: []},
@@ -201,7 +215,14 @@ describe('memory charged to a pid that is not here is never offered for a kill',
 				driverName: '[Not Found]',
 			},
 		]);
-		const facts: HolderFacts = {bootId: 'b', holders: merged, driverList: 'listed', sweptAt: 0, sweepMs: 0, searched: []};
+		const facts: HolderFacts = {
+			bootId: 'b',
+			holders: merged,
+			driverList: 'listed',
+			sweptAt: 0,
+			sweepMs: 0,
+			searched: [],
+		};
 		expect(heldWithoutProcess(cards(fixture('nvidia-smi/missing-pid-gpus.csv')), facts)).toEqual([
 			{gpuUuid: uuid, usedBytes: 10151 * MIB, pidsElsewhere: [31337]},
 		]);

@@ -1,6 +1,7 @@
 import {execFileSync, spawn} from 'node:child_process';
 import {afterAll, beforeAll, describe, expect, it} from 'vitest';
-import {type Process, type ProcessFacts, processes} from '../../../src/ops/probes/processes.ts';
+import {identityKey, identityOf} from '../../../src/ops/probes/probe.ts';
+import {type Process, type ProcessFacts, processes, processOf} from '../../../src/ops/probes/processes.ts';
 import {answerOf, contextOf, fixture, look, makeTree, NOW_MS} from './support.ts';
 
 type Parts = {
@@ -40,6 +41,26 @@ const WORKER: Process = {
 	killPending: false,
 	stuckSince: null,
 };
+
+describe('processOf', () => {
+	const {processes: table} = parse({stat: INIT + [9, 12, 700].map(pid => line(pid, 'sleep')).join('')});
+
+	it('finds an identity in a table that is sorted by pid, and nothing else', () => {
+		expect(table.map(process => processOf(table, process))).toEqual(table);
+		for (const pid of [0, 2, 10, 701])
+			expect(processOf(table, {pid, startTicks: table[1]?.startTicks ?? 0})).toBeNull();
+		expect(processOf(table, {pid: 9, startTicks: 1})).toBeNull();
+		expect(processOf(table, {pid: 9, startTicks: null})).toBeNull();
+		expect(processOf([], {pid: 9, startTicks: 1})).toBeNull();
+	});
+
+	it('goes by the key of a process, too', () => {
+		expect(table.map(process => identityOf(identityKey(process)))).toEqual(
+			table.map(({pid, startTicks}) => ({pid, startTicks})),
+		);
+		expect(identityOf('31337@?')).toEqual({pid: 31337, startTicks: null});
+	});
+});
 
 describe('processes', () => {
 	it('reads a table with owners and wait channels', () => {

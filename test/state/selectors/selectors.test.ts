@@ -1,5 +1,5 @@
 import {describe, expect, it} from 'vitest';
-import {known} from '../../../src/ops/probes/probe.ts';
+import {identityKey, known} from '../../../src/ops/probes/probe.ts';
 import {derive} from '../../../src/state/selectors/derive.ts';
 import {detailsOf, selectWhy} from '../../../src/state/selectors/details.ts';
 import {selectExtraction} from '../../../src/state/selectors/extraction.ts';
@@ -176,6 +176,23 @@ describe('processes', () => {
 			lastChild: true,
 			cards: '7',
 		});
+	});
+
+	it('keep their places until the next whole table, and show the newest numbers in them', () => {
+		const facts = sampleFacts.processes;
+		const base = sampleState();
+		const keys = facts.processes.map(identityKey);
+		const at = (busy: string | undefined, scannedAt: number, processes = facts.processes) => {
+			const cpuFraction = new Map(keys.map(key => [key, key === busy ? 0.9 : 0]));
+			return {...base, facts: factsOf({...sampleFacts, processes: {...facts, processes, cpuFraction, scannedAt}})};
+		};
+		const [quiet, busy] = [at(undefined, 1), at('9300@93000', 1)];
+		expect(pids(quiet).at(-1)).toBe(9300);
+		expect(pids(busy).at(-1)).toBe(9300);
+		expect(selectProcesses(busy).rows.at(-1)?.cpuFraction).toBe(0.9);
+		expect(pids(at('9300@93000', 2)).indexOf(9300)).toBeLessThan(pids(quiet).indexOf(501));
+		const fewer = facts.processes.filter(({pid}) => pid !== 501);
+		expect(pids(at(undefined, 2, fewer))).toEqual(pids(quiet).filter(pid => pid !== 501));
 	});
 
 	it('are filtered by what the row says, and by what it does not', () => {
