@@ -22,7 +22,7 @@ export type HolderFacts = {
 	/** When all processes were last searched for device links (epoch ms), and what that cost the far side. */
 	readonly sweptAt: number;
 	readonly sweepMs: number;
-	/** Pids that were searched one by one since then: what has no device open is not asked at every look. */
+	/** Pids that were searched then or one by one since: what has no device open is not asked at every look. */
 	readonly searched: readonly number[];
 };
 
@@ -134,7 +134,7 @@ function parseHolders(answer: Answer, context: ProbeContext<HolderFacts>): Holde
 		driverList: driverListOf(status, apps.rows.length, sections.panel ?? '', last),
 		sweptAt: swept ? hints.nowMs : (last?.sweptAt ?? hints.nowMs),
 		sweepMs: swept ? cpuMs(sections.times ?? '') : (last?.sweepMs ?? 0),
-		searched: swept ? [] : [...new Set([...(last?.searched ?? []), ...searchedPids(context)])],
+		searched: swept ? hints.pids : [...new Set([...(last?.searched ?? []), ...searchedPids(context)])],
 	};
 }
 

@@ -1,3 +1,4 @@
+import {identityOf} from '../../ops/probes/probe.ts';
 import type {ConsoleState, PaneId} from '../state.ts';
 import {selectExtraction} from './extraction.ts';
 import {selectGpus} from './gpus.ts';
@@ -37,9 +38,18 @@ export function neighbour(state: ConsoleState, pane: PaneId, by: number): string
 export const selectedKey = (state: ConsoleState, pane: PaneId): string | null =>
 	rowsOf(state, pane).find(row => row.selected)?.key ?? null;
 
-/** The processes on screen or near it, for the looks between two full tables. */
+/** A process younger than this is most often gone before its answer comes. */
+const SETTLED_S = 10;
+
+/** The processes on screen or near it, for the looks between two full tables. Not those that have only just begun. */
 export function visiblePids(state: ConsoleState, most = 24): readonly number[] {
+	const facts = state.facts.processes?.last?.value;
+	if (!facts) return [];
 	const {rows} = selectProcesses(state);
 	const at = Math.max(0, rows.findIndex(row => row.selected) - most / 2);
-	return rows.slice(at, at + most).map(({pid}) => pid);
+	const latest = facts.uptimeTicks - SETTLED_S * facts.ticksPerSecond;
+	return rows
+		.slice(at, at + most)
+		.filter(({key}) => (identityOf(key).startTicks ?? latest) <= latest)
+		.map(({pid}) => pid);
 }
