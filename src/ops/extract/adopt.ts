@@ -1,7 +1,7 @@
 import {statSync} from 'node:fs';
 import {dirname} from 'node:path';
 import {makeDirectory, type Written} from './commit.ts';
-import type {FilePort} from './file-port.ts';
+import {type FilePort, patchAll} from './file-port.ts';
 
 /** Bytes to stand at a place of a file. */
 export type Patch = {readonly at: number; readonly bytes: Buffer};
@@ -32,14 +32,6 @@ export async function finishStaged(
 	} catch (error) {
 		if (open) files.close(fd);
 		throw error;
-	}
-}
-
-function patchAll(files: FilePort, fd: number, content: Buffer, at: number): void {
-	for (let done = 0; done < content.length; ) {
-		const got = files.patch(fd, content.subarray(done), at + done);
-		if (got <= 0) throw new Error('a write took no bytes');
-		done += got;
 	}
 }
 

@@ -1,5 +1,6 @@
 import {
 	closeSync,
+	constants,
 	existsSync,
 	fdatasync,
 	fstatSync,
@@ -29,8 +30,13 @@ export type FilePort = {
 	append(path: string): number;
 	/** May write less than it is given. */
 	write(fd: number, pieces: readonly Buffer[]): number;
-	/** The same in the background; one at a time per file. The bytes must stay as they are until it has resolved. */
-	fill(fd: number, bytes: Buffer): Promise<number>;
+	/** The same in the background, behind what is there or at a place; one at a time per file. The bytes must stay as they are until it has resolved. */
+	fill(fd: number, bytes: Buffer, at?: number): Promise<number>;
+	/**
+	 * The same file once more, for writes of whole blocks that pass the page cache: that spares a copy of every byte, and
+	 * the wait for it at the end. null where the file system has no such thing.
+	 */
+	direct(path: string): number | null;
 	/** A file that is there, to be changed in place. */
 	edit(path: string): number;
 	/** Writes at a place; may write less than it is given. */
@@ -57,8 +63,17 @@ export const systemFiles: FilePort = {
 	create: path => openSync(path, 'wx', 0o644),
 	append: path => openSync(path, 'a', 0o644),
 	write: (fd, pieces) => writevSync(fd, [...pieces]),
-	async fill(fd, bytes) {
-		return (await inBackground.write(fd, bytes, 0, bytes.length, null)).bytesWritten;
+	async fill(fd, bytes, at) {
+		return (await inBackground.write(fd, bytes, 0, bytes.length, at ?? null)).bytesWritten;
+	},
+	direct(path) {
+		const {O_DIRECT, O_WRONLY} = constants;
+		if (O_DIRECT === undefined) return null;
+		try {
+			return openSync(path, O_WRONLY | O_DIRECT);
+		} catch {
+			return null;
+		}
 	},
 	edit: path => openSync(path, 'r+'),
 	patch: (fd, bytes, at) => writeSync(fd, bytes, 0, bytes.length, at),
@@ -114,6 +129,15 @@ export function writeAll(files: FilePort, fd: number, pieces: readonly Buffer[])
 	return written;
 }
 
+/** All bytes at a place. */
+export function patchAll(files: FilePort, fd: number, content: Buffer, at: number): void {
+	for (let done = 0; done < content.length; ) {
+		const got = files.patch(fd, content.subarray(done), at + done);
+		if (got <= 0) throw new Error('a write took no bytes');
+		done += got;
+	}
+}
+
 /** All bytes of one piece, in the background. */
 export async function fillAll(files: FilePort, fd: number, piece: Buffer): Promise<void> {
 	for (let done = 0; done < piece.length; ) {
@@ -124,6 +148,9 @@ export async function fillAll(files: FilePort, fd: number, piece: Buffer): Promi
 }
 
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
+/** The file system has its own idea of how such a write must lie. */
+export const isMisplaced = (error: unknown): boolean => codeOf(error) === 'EINVAL';
+
 const BROKEN = new Set(['EROFS', 'EIO', 'EACCES', 'EPERM', 'EEXIST', 'ENXIO', 'ESTALE', 'ENOTCONN', 'EMFILE']);
 
 const codeOf = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '');

@@ -9,6 +9,8 @@ export type Launch = {
 	/** Where the pid and identity are left for later looks. */
 	readonly recordPath: string;
 	readonly record: Readonly<Record<string, unknown>>;
+	/** It may have done all there is to do before anybody looks: no process is then no failure, if its unit ended well. */
+	readonly mayEnd?: boolean;
 };
 
 const folder = (path: string) => path.replace(/\/[^/]*$/, '') || '/';
@@ -51,7 +53,7 @@ export function startScript(
  * Leaves the launch record: which boot, pid and start ticks this launch is. It reads the pid back from where it runs, so a
  * start that died at once leaves no record and exits 1.
  */
-export function recordScript({unit, recordPath, record}: Launch, manager: 'systemd' | 'none'): string {
+export function recordScript({unit, recordPath, record, mayEnd = false}: Launch, manager: 'systemd' | 'none'): string {
 	const ask =
 		manager === 'systemd'
 			? `p=$(timeout -k 1 5 systemctl show -p MainPID ${quote(unit)}); p=\${p#MainPID=}`
@@ -64,6 +66,13 @@ export function recordScript({unit, recordPath, record}: Launch, manager: 'syste
 		'  s=; [ "${p:-0}" -gt 0 ] 2>/dev/null && { while IFS= read -r l || [ -n "$l" ]; do s="$s$l "; done <"$PROC/$p/stat"; } 2>/dev/null',
 		'  set -- ${s##*) }; t=${20}; [ -n "$t" ] && [ "$1" != Z ] && break; t=; sleep 0.25',
 		'done',
+		...(mayEnd && manager === 'systemd'
+			? [
+					`[ -n "$t" ] || case $(timeout -k 1 5 systemctl show -p ActiveState ${quote(unit)}) in`,
+					'  *=inactive) echo "it has ended already, and well"; exit 0 ;;',
+					'esac',
+				]
+			: []),
 		'[ -n "$t" ] || { echo "no process was found for this launch"; exit 1; }',
 		'read -r b <"$PROC/sys/kernel/random/boot_id"',
 		`{ printf '{"bootId":"%s","pid":%d,"startTicks":%d,' "$b" "$p" "$t"; printf '%s}\\n' ${quote(fields)}; } >${temporary} && mv -f ${temporary} ${quote(recordPath)} && echo "pid $p started at tick $t"`,

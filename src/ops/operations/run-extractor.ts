@@ -132,6 +132,7 @@ function extractorLaunch(
 		log: extraction.log,
 		directories: [],
 		recordPath: `${extraction.log}.launch.json`,
+		mayEnd: true,
 		record: {launchId, unit: manager === 'systemd' ? `${unit}.service` : null, argv, log: extraction.log, at: nowMs},
 	};
 }

@@ -1,5 +1,5 @@
 import {execFile} from 'node:child_process';
-import {mkdtempSync, readFileSync, rmSync} from 'node:fs';
+import {mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterEach, expect, test} from 'vitest';
@@ -13,13 +13,10 @@ afterEach(() => {
 	for (const folder of folders.splice(0)) rmSync(folder, {recursive: true});
 });
 
-const run = (script: string) =>
+const run = (script: string, path = '/usr/bin:/bin') =>
 	new Promise<{code: number; out: string}>(resolve => {
-		const child = execFile(
-			'/bin/sh',
-			['-c', script],
-			{env: {PROC: '/proc', PATH: '/usr/bin:/bin'}},
-			(_error, out, err) => resolve({code: child.exitCode ?? -1, out: out + err}),
+		const child = execFile('/bin/sh', ['-c', script], {env: {PROC: '/proc', PATH: path}}, (_error, out, err) =>
+			resolve({code: child.exitCode ?? -1, out: out + err}),
 		);
 	});
 
@@ -70,4 +67,18 @@ test('a start that dies at once leaves no record', async () => {
 	await run(startScript(launch, 'none'));
 	await new Promise(resolve => setTimeout(resolve, 200));
 	expect((await run(recordScript(launch, 'none').replace('-lt 40', '-lt 3'))).code).toBe(1);
+});
+
+test.each([
+	['ended well before anybody looked', 'inactive', true, 0, 'it has ended already, and well\n'],
+	['failed', 'failed', true, 1, 'no process was found for this launch\n'],
+	['ended although it was to stay', 'inactive', false, 1, 'no process was found for this launch\n'],
+])('a unit that has %s', async (_, state, mayEnd, code, out) => {
+	const launch = {...launchOf([]), mayEnd};
+	const bin = mkdtempSync(join(tmpdir(), 'relight-systemctl-'));
+	folders.push(bin);
+	const answer = `#!/bin/sh\ncase $3 in MainPID) echo MainPID=0 ;; ActiveState) echo ActiveState=${state} ;; esac\n`;
+	writeFileSync(join(bin, 'systemctl'), answer, {mode: 0o755});
+	const script = recordScript(launch, 'systemd').replace('-lt 40', '-lt 1');
+	expect(await run(script, `${bin}:/usr/bin:/bin`)).toEqual({code, out});
 });

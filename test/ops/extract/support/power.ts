@@ -57,6 +57,7 @@ export function recorder(): {readonly calls: Call[]; readonly files: FilePort} {
 			calls.push({call: 'write', file: open.get(fd) ?? 0, bytes});
 			return systemFiles.write(fd, [bytes]);
 		},
+		direct: () => null,
 		async fill(fd, bytes) {
 			await sleep(0);
 			return files.write(fd, [bytes]);
