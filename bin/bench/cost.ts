@@ -54,9 +54,11 @@ function clockMs(text: string): number {
 
 export const has = (name: string): boolean => spawnSync('which', [name]).status === 0;
 
-/** A python that can import these; null where there is none. */
+/** A python that can import these, RELIGHT_TORCH_PYTHON before others; null where there is none. */
 export const pythonWith = (module: string): string | null =>
-	['python3', '/usr/bin/python3'].find(each => spawnSync(each, ['-c', `import ${module}`]).status === 0) ?? null;
+	[process.env.RELIGHT_TORCH_PYTHON ?? 'python3', 'python3', '/usr/bin/python3'].find(
+		each => spawnSync(each, ['-c', `import ${module}`]).status === 0,
+	) ?? null;
 
 export const say = (line: string): void => void process.stdout.write(`${line}\n`);
 

@@ -5,41 +5,20 @@ const TURNS = 3;
 /** As for our own: many short turns, the best of which counts. The start of python is not counted. */
 const SHORT_TURNS = 60;
 
-/**
- * `torch.load` of every file; and the same with mmap, which reads no data. torch before 2.1 has no mmap: there its own code
- * runs with a reader that gives it a slice of a mapped file for each storage, without looking up where it lies.
- */
+/** `torch.load` of every file; and the same with mmap, which reads no data and came with torch 2.1. */
 const TORCH = `
-import sys, os, resource, time, torch
+import sys, resource, time, torch
 from inspect import signature
 def cost(run):
     u = resource.getrusage(resource.RUSAGE_SELF); w = time.time()
     run()
     v = resource.getrusage(resource.RUSAGE_SELF)
     print((time.time() - w) * 1000, (v.ru_utime + v.ru_stime - u.ru_utime - u.ru_stime) * 1000)
-class Slice:
-    def __init__(self, storage): self.held = storage
-    def storage(self): return self
-    def untyped(self): return self.held
-class Mapped:
-    def __init__(self, reader, path):
-        self.get_record, self.get_all_records = reader.get_record, reader.get_all_records
-        self.whole = torch.UntypedStorage.from_file(path, False, os.path.getsize(path))
-    def get_storage_from_record(self, name, size, kind): return Slice(self.whole[0:size])
-plain = torch.serialization._open_zipfile_reader
-class Opened:
-    def __init__(self, file): self.reader = Mapped(torch._C.PyTorchFileReader(file), file.name)
-    def __enter__(self): return self.reader
-    def __exit__(self, *error): pass
-if 'mmap' in signature(torch.load).parameters: mapped = lambda path: torch.load(path, mmap=True)
-else:
-    def mapped(path):
-        torch.serialization._open_zipfile_reader = Opened
-        try: return torch.load(path)
-        finally: torch.serialization._open_zipfile_reader = plain
 paths = sys.argv[2:]
+print(torch.__version__)
 cost(lambda: [torch.load(path) for path in paths])
-for _ in range(int(sys.argv[1])): cost(lambda: [mapped(path) for path in paths])
+if 'mmap' in signature(torch.load).parameters:
+    for _ in range(int(sys.argv[1])): cost(lambda: [torch.load(path, mmap=True) for path in paths])
 `;
 
 /** Costs of one look at all files by the programs that are here, by name; says which are not. */
@@ -59,14 +38,15 @@ export function verifyPeers(paths: readonly string[]): Map<string, Cost> {
 			encoding: 'utf8',
 		});
 		if (status !== 0) throw new Error(`torch: ${stderr.trim().split('\n').at(-1)}`);
-		return stdout
-			.trim()
-			.split('\n')
-			.map(line => line.split(' ').map(Number))
-			.map(([wallMs = 0, cpuMs = 0]) => ({wallMs, cpuMs}));
+		const [version = '', ...lines] = stdout.trim().split('\n');
+		const costs = lines.map(line => line.split(' ').map(Number)).map(([wallMs = 0, cpuMs = 0]) => ({wallMs, cpuMs}));
+		return {version, load: costs[0] ?? {wallMs: 0, cpuMs: 0}, mapped: costs.slice(1)};
 	});
-	const none = {wallMs: 0, cpuMs: 0};
-	found.set('torch.load', least(turns.map(([load = none]) => load)));
-	found.set('torch.load(mmap=True)', least(turns.flatMap(([, ...mapped]) => mapped)));
+	const mapped = turns.flatMap(turn => turn.mapped);
+	found.set('torch.load', least(turns.map(({load}) => load)));
+	if (mapped.length > 0) found.set('torch.load(mmap=True)', least(mapped));
+	say(
+		`torch ${turns[0]?.version}${mapped.length > 0 ? '' : '; torch.load(mmap=True): not compared, this torch has none'}`,
+	);
 	return found;
 }

@@ -26,8 +26,11 @@ import {Underway} from './underway.ts';
 const FAILURES_IN_A_ROW = 5;
 const CONTINUITY_SAMPLES = 3;
 const KEEP_FREE_AT_LEAST = 64e6;
-/** Samples whose states are in memory while the next is asked for: one is synced while another is written. */
-const MOST_STORED_AT_ONCE = 3;
+/**
+ * Samples whose states are in memory while the next is asked for. Of large ones one is synced while another is written; the
+ * disk syncs many small ones in the time of one.
+ */
+const STORED_AT_ONCE = {count: 16, bytes: 320e6};
 
 /** Extracts what the ledger says is to do, with a bounded number of samples in flight. */
 export class Run {
@@ -41,7 +44,7 @@ export class Run {
 	private readonly abandon = new AbortController();
 	private readonly stop: AbortSignal;
 	private readonly place: SourcePlace;
-	private readonly storing = new Underway(MOST_STORED_AT_ONCE, () => this.halt.abort());
+	private readonly storing = new Underway(STORED_AT_ONCE, () => this.halt.abort());
 	/** Known once the server was met. */
 	private dumps: DumpSource | null = null;
 	private manifest: Manifest;
@@ -179,7 +182,10 @@ export class Run {
 		try {
 			const dump = await this.ask(sample, 'relight');
 			if (!dump) this.ledger.set(index, {state: 'absent'});
-			else await this.storing.add(inPlace => this.store(sample, dump, startedAt, inPlace));
+			else
+				await this.storing.add(this.bytes(index, sample.inputIds.length), inPlace =>
+					this.store(sample, dump, startedAt, inPlace),
+				);
 		} catch (error) {
 			this.ledger.set(index, {state: 'absent'});
 			if (!(error instanceof SampleFailed)) throw error;

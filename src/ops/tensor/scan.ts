@@ -48,7 +48,7 @@ export function scanRange(range: DataRange, dtype: Dtype | null, counts: (elemen
 			if (byte !== null) nonFinite = Math.floor((at + byte) / size);
 		}
 		for (let page = (PAGE - ((at + phase) % PAGE)) % PAGE; page + PAGE <= length; page += PAGE) {
-			if (!isZero(page, page + PAGE)) continue;
+			if (bytes[page] !== 0 || !isZero(page, page + PAGE)) continue;
 			firstZeroPage ??= at + page;
 			zeroPages++;
 		}
