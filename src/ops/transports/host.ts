@@ -56,6 +56,8 @@ export function openHost({
 	let working: number | null = null;
 	let finding: Promise<number | null> | null = null;
 	let restUntil = 0;
+	/** Acts and files under way: a better route waits for their end, for what they do must not be cut off. */
+	let acting = 0;
 	const lanes = new Map<LaneName, Lane>();
 	/** Where the server opens too few sessions, one lane's shell answers for another. */
 	const shared = new Map<LaneName, LaneName>();
@@ -153,7 +155,7 @@ export function openHost({
 		if (closed || (working !== null && working <= index)) return;
 		if (working === null) return void (await route());
 		const outcome = await hello(index);
-		if (closed || working === null || working <= index) return;
+		if (closed || working === null || working <= index || acting > 0) return;
 		if (outcome.ok) take(index);
 		else letGo(index, outcome.failure);
 	}
@@ -239,7 +241,7 @@ export function openHost({
 			goodAnswers = 0;
 			return letGo(0, outcome.failure);
 		}
-		if (++goodAnswers >= RETURN_AFTER) {
+		if (++goodAnswers >= RETURN_AFTER && acting === 0) {
 			goodAnswers = 0;
 			take(0);
 		}
@@ -249,19 +251,34 @@ export function openHost({
 	/** Which route said what stands in the status, once, and not in every answer. */
 	const nowhere = () => bad({kind: 'unreachable', phase: 'connect', detail: 'no route to the host answers'});
 
+	async function ask(name: LaneName, script: string, limits: Limits, first = true): Promise<Outcome<Answer>> {
+		const index = await route();
+		if (index === null || closed) return nowhere();
+		const transport = routes[index]?.transport;
+		if (!transport) return nowhere();
+		let outcome = await laneOf(name, transport).request(script, limits);
+		if (isFull(outcome) && working === index && share(name))
+			outcome = await laneOf(name, transport).request(script, limits);
+		if (outcome.ok || isFull(outcome)) return outcome;
+		const {kind} = outcome.failure;
+		if (['unreachable', 'lost', 'timeout'].includes(kind)) doubt(index);
+		// Another route was taken meanwhile. `cancelled`: nothing was sent, so an act may be asked for again, too.
+		const again = kind === 'cancelled' || (kind === 'lost' && name !== 'act' && working !== null && working !== index);
+		return first && again && !closed ? ask(name, script, limits, false) : outcome;
+	}
+
+	async function whileActing<T>(act: () => Promise<T>): Promise<T> {
+		acting++;
+		try {
+			return await act();
+		} finally {
+			acting--;
+		}
+	}
+
 	return {
-		async ask(name, script, limits) {
-			const index = await route();
-			if (index === null || closed) return nowhere();
-			const transport = routes[index]?.transport;
-			if (!transport) return nowhere();
-			let outcome = await laneOf(name, transport).request(script, limits);
-			if (isFull(outcome) && working === index && share(name))
-				outcome = await laneOf(name, transport).request(script, limits);
-			if (isFull(outcome)) return outcome;
-			if (!outcome.ok && ['unreachable', 'lost', 'timeout'].includes(outcome.failure.kind)) doubt(index);
-			return outcome;
-		},
+		ask: (name, script, limits) =>
+			name === 'act' ? whileActing(() => ask(name, script, limits)) : ask(name, script, limits),
 		async askOuter(script, limits) {
 			const far = routes.find(each => each.outer)?.outer;
 			if (!far) return bad({kind: 'cancelled'});
@@ -271,14 +288,15 @@ export function openHost({
 			lane.close();
 			return outcome;
 		},
-		async send(script, input, limitMs) {
-			const index = await route();
-			const transport = index === null ? null : routes[index]?.transport;
-			if (!transport) return nowhere();
-			const outcome = await sendTo(transport, script, input, limitMs);
-			// Refused before anything was sent: this alone may be sent again.
-			return isFull(outcome) && (await makeRoom(limitMs)) ? sendTo(transport, script, input, limitMs) : outcome;
-		},
+		send: (script, input, limitMs) =>
+			whileActing(async () => {
+				const index = await route();
+				const transport = index === null ? null : routes[index]?.transport;
+				if (!transport) return nowhere();
+				const outcome = await sendTo(transport, script, input, limitMs);
+				// Refused before anything was sent: this alone may be sent again.
+				return isFull(outcome) && (await makeRoom(limitMs)) ? sendTo(transport, script, input, limitMs) : outcome;
+			}),
 		async settle() {
 			await route();
 			while (retries.size > 0 && !closed) await Promise.all(retries);

@@ -135,6 +135,7 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 			closed = true;
 			channel?.abandon();
 			channel = null;
+			ending?.({kind: 'lost', detail: 'its route was given up'});
 		},
 	};
 }

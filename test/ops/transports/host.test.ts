@@ -1,4 +1,4 @@
-import {afterEach, expect, test} from 'vitest';
+import {afterEach, describe, expect, it, test} from 'vitest';
 import {openDesk} from '../../../src/ops/transports/desk.ts';
 import {type Host, type HostStatus, openHost} from '../../../src/ops/transports/host.ts';
 import {localTransport} from '../../../src/ops/transports/local.ts';
@@ -62,6 +62,33 @@ test('a route that freezes is passed over with its reason, and taken back when i
 	await until(() => host.status.label !== 'local');
 	expect(host.status.passedOver).toEqual([]);
 	expect(await where(host)).toBe('/root');
+});
+
+describe('a better route that answers again', () => {
+	const begin = async (asked: readonly ('files' | 'act')[]) => {
+		const {host, direct} = await twoRoutes();
+		direct.mood = 'no sessions';
+		expect(await where(host)).toBe('/by-the-other-way');
+		const answers = asked.map(async lane => {
+			const script = '[ "$HOME" = /root ] || sleep 3; echo "$HOME"';
+			const outcome = await host.ask(lane, script, {...LIMITS, limitMs: 10_000});
+			return outcome.ok ? outcome.value.stdout.trim() : outcome.failure.kind;
+		});
+		direct.mood = 'well';
+		return {host, answers: Promise.all(answers)};
+	};
+
+	it('takes looks with it: what was under way or waited is asked again there', async () => {
+		const {answers} = await begin(['files', 'files']);
+		expect(await answers).toEqual(['/root', '/root']);
+	});
+
+	it('waits for an act to end', async () => {
+		const {host, answers} = await begin(['act', 'files']);
+		expect(await answers).toEqual(['/by-the-other-way', '/by-the-other-way']);
+		await until(() => host.status.label !== 'local');
+		expect(await where(host)).toBe('/root');
+	});
 });
 
 test('with no route at all every look says so at once, and the host is unreachable, not stopped', async () => {
