@@ -1,5 +1,3 @@
-import {existsSync} from 'node:fs';
-import {join} from 'node:path';
 import {LOCAL_TARGET, readConfig, showTrouble} from '../src/ops/config/config.ts';
 import type {Target} from '../src/ops/target.ts';
 import {readByChild} from '../src/ops/transports/ssh-settings.ts';
@@ -23,19 +21,13 @@ export async function loadConfiguration(places: readonly string[], explicit: boo
 
 export function pickTarget({file, targets}: Configuration, name: string | undefined): Target {
 	const found = name ? targets.find(target => target.name === name) : (targets[0] ?? LOCAL_TARGET);
-	if (found) return withBundle(found);
+	if (found) return found;
 	const known = targets.map(target => target.name).join(', ');
 	throw new UsageError(
 		file
 			? `${file} has no host ${name}; it has ${known}`
 			: `no configuration names a host ${name}; without one only "local" is known`,
 	);
-}
-
-/** The extractor that was built beside this program, for hosts that have none. */
-function withBundle(target: Target): Target {
-	const bundle = join(import.meta.dirname, 'extractor.mjs');
-	return target.extraction && existsSync(bundle) ? {...target, extraction: {...target.extraction, bundle}} : target;
 }
 
 /** Wrong use: words for stderr, exit 64. */

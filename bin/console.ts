@@ -7,6 +7,7 @@ import {readByChild} from '../src/ops/transports/ssh-settings.ts';
 import {createDispatch} from '../src/state/dispatch.ts';
 import {visiblePids} from '../src/state/selectors/row-keys.ts';
 import {openTerminal, startConsole} from '../src/ui/start.tsx';
+import {withBuilt} from './built-extractor.ts';
 import {type Composition, compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
@@ -22,7 +23,7 @@ export async function openConsole(name: string | undefined, options: Options): P
 	const operator = operatorOf(process.env);
 	const places = configPlaces(process.env, operator, options.config, process.cwd());
 	const configuration = await loadConfiguration(places, options.config !== undefined);
-	const target = pickTarget(configuration, name);
+	const target = withBuilt(pickTarget(configuration, name));
 	const directory = stateDirectory(process.env, operator);
 	const trouble = stateTrouble(directory, configuration.targets);
 	if (trouble) throw new UsageError(`relight: ${trouble}`);
@@ -102,5 +103,5 @@ async function reload(file: string, {store, engine}: Composition): Promise<void>
 	if (JSON.stringify(next.routes) !== JSON.stringify(target.routes)) {
 		return trouble(`${file}: the routes changed; restart to use them`);
 	}
-	store.setState({target: next, session: {...session, configTrouble: null}});
+	store.setState({target: withBuilt(next), session: {...session, configTrouble: null}});
 }

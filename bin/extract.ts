@@ -14,7 +14,12 @@ export async function runExtract(options: ExtractOptions): Promise<number> {
 	if (!extraction || !server || !dump)
 		throw new UsageError(`${places[0]}: extraction, server and dump are all needed to extract`);
 	await preferNativeCrc();
-	const {default: own} = await import('../package.json', {with: {type: 'json'}});
 	const {'break-lock': breakStaleLock = false, adopt = false} = options;
-	return extract({extraction, server, dump}, systemIo({tool: `relight ${own.version}`, breakStaleLock, adopt}));
+	return extract({extraction, server, dump}, systemIo({tool: await ownName(), breakStaleLock, adopt}));
+}
+
+/** `relight 0.1.0` */
+export async function ownName(): Promise<string> {
+	const {default: own} = await import('../package.json', {with: {type: 'json'}});
+	return `relight ${own.version}`;
 }

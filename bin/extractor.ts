@@ -1,13 +1,20 @@
 import {parseArgs} from 'node:util';
 import {UsageError} from './configuration.ts';
-import {runExtract} from './extract.ts';
+import {ownName, runExtract} from './extract.ts';
 
-const OPTIONS = {config: {type: 'string'}, adopt: {type: 'boolean'}, 'break-lock': {type: 'boolean'}} as const;
+const OPTIONS = {
+	config: {type: 'string'},
+	adopt: {type: 'boolean'},
+	'break-lock': {type: 'boolean'},
+	version: {type: 'boolean'},
+} as const;
 
-/** `relight extract` as one file of its own, for a host that has Node and no relight. */
+/** `relight extract` as one file of its own, for a host that has no relight: a module for its Node, or an executable. */
 async function main(): Promise<number> {
-	const {values} = parseArgs({args: process.argv.slice(2), options: OPTIONS});
-	return runExtract(values);
+	const {version, ...values} = parseArgs({args: process.argv.slice(2), options: OPTIONS}).values;
+	if (!version) return runExtract(values);
+	process.stdout.write(`${await ownName()}\n`);
+	return 0;
 }
 
 main().then(

@@ -4,6 +4,7 @@ import {redact} from '../src/ops/redact.ts';
 import {RECOVER} from '../src/ops/runbook/recover.ts';
 import {planRecovery} from '../src/ops/runbook/run-recovery.ts';
 import {terminalAsker} from './ask-on-terminal.ts';
+import {withBuilt} from './built-extractor.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
@@ -23,7 +24,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 		configPlaces(process.env, operator, options.config, process.cwd()),
 		options.config !== undefined,
 	);
-	const target = pickTarget(configuration, name);
+	const target = withBuilt(pickTarget(configuration, name));
 	const directory = stateDirectory(process.env, operator);
 	const trouble = options.yes ? stateTrouble(directory, configuration.targets) : null;
 	if (trouble) throw new UsageError(trouble);

@@ -1,6 +1,7 @@
 import {describe, type Failure, type Outcome} from './outcome.ts';
 import type {Answer} from './probes/probe.ts';
 import type {Host} from './transports/host.ts';
+import type {Sending} from './transports/pour.ts';
 
 export type ActResult =
 	| {readonly kind: 'ok'; readonly text: string}
@@ -27,8 +28,14 @@ export async function act(host: Host, script: string, limitMs: number): Promise<
 	return judge(await host.ask('act', script, {limitMs, capBytes: CAP_BYTES}));
 }
 
-export async function sendFile(host: Host, script: string, content: Buffer, limitMs: number): Promise<ActResult> {
-	return judge(await host.send(script, content, limitMs));
+export async function sendFile(
+	host: Host,
+	script: string,
+	content: Buffer,
+	limitMs: number,
+	sending?: Sending,
+): Promise<ActResult> {
+	return judge(await host.send(script, content, limitMs, sending));
 }
 
 export function judge(outcome: Outcome<Answer>): ActResult {

@@ -78,15 +78,33 @@ export type ExtractionConfig = {
 	readonly progress: string;
 	/** External script instead of the built-in extractor. */
 	readonly script: ScriptConfig | null;
-	/** Program on the host that is the built-in extractor; null: it is sent there, for the host's Node. */
+	/** Program on the host that is the built-in extractor; null: it is sent there. */
 	readonly program: readonly string[] | null;
-	/** The one file on the operator's machine that is sent; not set where this relight was not built. */
-	readonly bundle?: string;
+	/** What was built to be sent; not set where this relight was not built. */
+	readonly built?: BuiltExtractor;
 	/** Path on the host of the configuration that `relight extract` reads. */
 	readonly config: string | null;
 	readonly log: string;
 	/** How long the new run must be seen moving before it counts as resumed. */
 	readonly confirmMs: number;
+};
+
+/** The built-in extractor as it lies on the operator's machine. */
+export type BuiltExtractor = {
+	/** Kind of that machine, as Node names it: `linux-x64`. */
+	readonly here: string;
+	/** One file for the host's own Node. */
+	readonly bundle: string;
+	/** For Linux hosts without one; at most one for each kind of processor, empty before `npm run build:standalone`. */
+	readonly executables: readonly Executable[];
+};
+
+export type Executable = {
+	/** As Node names it: `x64`. */
+	readonly architecture: string;
+	readonly source: string;
+	readonly bytes: number;
+	readonly sha256: string;
 };
 
 export type ScriptConfig = FileConfig & {readonly argv: readonly string[]};

@@ -15,6 +15,7 @@ import {answering} from '../support/asker.ts';
 import {OPERATOR} from '../support/ssh-server.ts';
 import {until} from '../support/until.ts';
 import {lab} from './needs.ts';
+import {slowLine} from './slow-line.ts';
 import {canRunSshd, type Sshd, type SshdOptions, send, startSshd} from './sshd.ts';
 
 const LIMITS = {limitMs: 5_000, capBytes: 100_000};
@@ -34,14 +35,14 @@ async function start(options: SshdOptions = {}): Promise<Sshd> {
 
 function hostOn(
 	route: RouteConfig,
-	{asker = null, second = false, agent = null}: {asker?: Asker | null; second?: boolean; agent?: string | null} = {},
+	{
+		asker = null,
+		second = false,
+		agent = null,
+		keepaliveMs = 300,
+	}: {asker?: Asker | null; second?: boolean; agent?: string | null; keepaliveMs?: number} = {},
 ): Host {
-	const transport = sshTransport(
-		route,
-		SYSTEM_ENVIRONMENT,
-		{...OPERATOR, agent},
-		{desk: openDesk(asker), keepaliveMs: 300},
-	);
+	const transport = sshTransport(route, SYSTEM_ENVIRONMENT, {...OPERATOR, agent}, {desk: openDesk(asker), keepaliveMs});
 	const spare = {transport: localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'}), outer: null};
 	const host = openHost({
 		routes: [{transport, outer: null}, ...(second ? [spare] : [])],
@@ -106,6 +107,27 @@ for (const most of [1, 2]) {
 		expect(server.sessions()).toHaveLength(1);
 	});
 }
+
+lab('a large file goes over a slow line, and looks are answered beside it', canRunSshd, async () => {
+	const line = await slowLine(await start(), 500_000);
+	const host = hostOn(line.route, {keepaliveMs: 1_000});
+	expect(await say(host)).toBe('/root');
+	const answers: string[] = [];
+	let over = false;
+	const looking = (async () => {
+		while (!over) answers.push(await say(host));
+	})();
+	const pieceBytes = 131_072;
+	const take = `n=0; while [ $n -lt 20 ]; do head -c ${pieceBytes} | wc -c; printf '\\006'; n=$((n+1)); done`;
+	const sent = await host.send(take, Buffer.alloc(20 * pieceBytes), 60_000, {pieceBytes});
+	over = true;
+	await looking;
+	line.close();
+	expect(sent).toMatchObject({ok: true, value: {status: 0, stdout: `${pieceBytes}\n`.repeat(20)}});
+	expect(answers.length).toBeGreaterThan(5);
+	expect([...new Set(answers)]).toEqual(['/root']);
+	expect(host.status).toMatchObject({state: 'up', passedOver: []});
+});
 
 lab(
 	'a changed host key is refused with both fingerprints and the line, while the other route goes on',

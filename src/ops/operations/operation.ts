@@ -93,6 +93,8 @@ export type Step =
 			readonly source: string;
 			/** What the good copy must be; null: whatever the source is, compared on arrival all the same. */
 			readonly sha256: string | null;
+			/** The script takes it in pieces and says so for each: for what is large. */
+			readonly pieceBytes?: number;
 			readonly script: string;
 			readonly limitMs: number;
 	  }

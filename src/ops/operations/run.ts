@@ -29,7 +29,7 @@ export async function runPlan(plan: Plan, tools: RunTools): Promise<RunOutcome> 
 	for (const [index, step] of plan.steps.entries()) {
 		if (tools.signal.aborted) return end(tools, 'cancelled', 'stopped by the operator before the next step');
 		tell(tools, index, 'running', step.says);
-		const result = step.kind === 'wait' ? await waitFor(step, index, tools) : await perform(step, tools);
+		const result = step.kind === 'wait' ? await waitFor(step, index, tools) : await perform(step, index, tools);
 		if (result.text) tools.emit({type: 'output', index, text: result.text, at: tools.clock()});
 		tell(tools, index, result.state, result.words);
 		await tools.outcome(
@@ -44,9 +44,15 @@ export async function runPlan(plan: Plan, tools: RunTools): Promise<RunOutcome> 
 	return doubt === null ? end(tools, 'done', lastWords(plan)) : end(tools, 'unknown', doubt);
 }
 
+const TELL_EVERY_MS = 1_000;
+
 type StepResult = {readonly state: StepState; readonly words: string; readonly text?: string};
 
-async function perform(step: Extract<Step, {kind: 'run' | 'send'}>, tools: RunTools): Promise<StepResult> {
+async function perform(
+	step: Extract<Step, {kind: 'run' | 'send'}>,
+	index: number,
+	tools: RunTools,
+): Promise<StepResult> {
 	try {
 		await tools.intend(step.says, step.script);
 	} catch (error) {
@@ -64,10 +70,26 @@ async function perform(step: Extract<Step, {kind: 'run' | 'send'}>, tools: RunTo
 	const sum = createHash('sha256').update(content).digest('hex');
 	if (step.sha256 && sum !== step.sha256)
 		return {state: 'failed', words: `${step.source} is not the file the configuration names (sha256 ${sum})`};
-	const result = await sendFile(tools.host, step.script, content, step.limitMs);
+	const sending = {pieceBytes: step.pieceBytes, onSent: underway(content.length, index, tools)};
+	const result = await sendFile(tools.host, step.script, content, step.limitMs, sending);
 	if (result.kind === 'ok' && !result.text.includes(sum))
 		return {state: 'failed', words: `what arrived is not what was sent (${result.text})`};
 	return read(result.kind === 'ok' ? {kind: 'ok', text: `${content.length} bytes, sha256 ${sum}`} : result);
+}
+
+/** In tenths, and no more than one a second: small files go without. */
+function underway(bytes: number, index: number, tools: RunTools): (sent: number) => void {
+	let toldAt = tools.clock();
+	let told = 0;
+	return sent => {
+		const tenths = Math.floor((10 * sent) / bytes);
+		const all = sent === bytes;
+		if (all ? told === 0 : tenths <= told || tools.clock() - toldAt < TELL_EVERY_MS) return;
+		told = tenths;
+		toldAt = tools.clock();
+		const words = all ? 'sent; the host checks it' : `${tenths}0 % of ${(bytes / 1e6).toFixed(1)} MB sent`;
+		tell(tools, index, 'running', words);
+	};
 }
 
 function read(result: ActResult): StepResult {

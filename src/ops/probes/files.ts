@@ -13,6 +13,8 @@ export type FilesFacts = {
 	readonly files: readonly HostFile[];
 	/** Version of the Node in the route's PATH, `20.19.2`; '' when there is none, null when that did not answer. */
 	readonly node: string | null;
+	/** Its processor in the kernel's word, `x86_64`; null when that did not come. */
+	readonly machine: string | null;
 	readonly model: ModelFacts | null;
 	readonly patch: PatchFacts | null;
 	/** What the server's own Python says of the package and the hook that it would import. null: no server. */
@@ -56,7 +58,7 @@ const SECTIONS = ['mounts', 'answers'] as const;
 /**
  * One child per path, all into a pipe that is read for 8 s: a path on a dead mount costs only its own line. Hashes of small
  * files alone; shard names come from the index by pattern, for it may be megabytes long. What would dump hidden states only
- * the server's Python can say: it is asked with a program on standard input. Source: coreutils, findutils, look.py.
+ * the server's Python can say: it is asked with a program on standard input. Source: coreutils, findutils, uname, look.py.
  */
 export const files: Probe<FilesFacts> = {
 	id: 'files',
@@ -74,7 +76,7 @@ export const files: Probe<FilesFacts> = {
 		return [
 			DEFINE_MARK,
 			`${mark('mounts')}; cat "$PROC/self/mountinfo" 2>/dev/null || cat "$PROC/1/mountinfo" 2>/dev/null`,
-			'n() { pr "n $(timeout -k 1 3 node --version 2>/dev/null)"; }',
+			'n() { pr "u $(uname -m)"; pr "n $(timeout -k 1 3 node --version 2>/dev/null)"; }',
 			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
 			`m() { pr "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; pr "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
@@ -137,6 +139,7 @@ function parseFiles(answer: Answer, {target}: ProbeContext<FilesFacts>): FilesFa
 	return {
 		files: hostFiles,
 		node: nodeFrom(body('n')),
+		machine: body('u')?.trim() || null,
 		model: target.server === null ? null : modelFrom(body('m'), body('x')),
 		patch: tree === null ? null : patchFrom(`${tree}/${PATCHED}`, body('k')),
 		hook: target.server === null ? null : hookFrom(target.server.python, lines),

@@ -1,6 +1,7 @@
 import {bad, describe, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer, LaneName} from '../probes/probe.ts';
 import {type Lane, type Limits, laneCommand, openLane} from './lane.ts';
+import type {Sending} from './pour.ts';
 import {finish} from './program.ts';
 import type {Transport} from './transport.ts';
 
@@ -15,7 +16,7 @@ export type Host = {
 	/** A look at the hypervisor that the host lies behind; `cancelled` where there is none. */
 	askOuter(script: string, limits: Limits): Promise<Outcome<Answer>>;
 	/** A program with input, for files sent to the host. */
-	send(script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>>;
+	send(script: string, input: Buffer, limitMs: number, sending?: Sending): Promise<Outcome<Answer>>;
 	/** Resolves once a route works or none does, and no question of theirs is open. */
 	settle(): Promise<void>;
 	readonly status: HostStatus;
@@ -288,14 +289,16 @@ export function openHost({
 			lane.close();
 			return outcome;
 		},
-		send: (script, input, limitMs) =>
+		send: (script, input, limitMs, sending) =>
 			whileActing(async () => {
 				const index = await route();
 				const transport = index === null ? null : routes[index]?.transport;
 				if (!transport) return nowhere();
-				const outcome = await sendTo(transport, script, input, limitMs);
+				const openMs = Math.min(limitMs, OPEN_MS);
+				const outcome = await sendTo(transport, script, input, {...sending, openMs, limitMs});
 				// Refused before anything was sent: this alone may be sent again.
-				return isFull(outcome) && (await makeRoom(limitMs)) ? sendTo(transport, script, input, limitMs) : outcome;
+				if (!isFull(outcome) || !(await makeRoom(openMs))) return outcome;
+				return sendTo(transport, script, input, {...sending, openMs, limitMs});
 			}),
 		async settle() {
 			await route();
@@ -329,7 +332,15 @@ const isFull = (outcome: Outcome<unknown>): boolean =>
 
 const NOTHING_SAID = good({status: 0, stdout: '', stderr: '', bytes: Buffer.alloc(0)});
 
-async function sendTo(transport: Transport, script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>> {
-	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], limitMs, true);
-	return opened.ok ? finish(opened.value, input, limitMs) : opened;
+/** A file may take many minutes; what opens no channel for it is not waited for as long. */
+const OPEN_MS = 30_000;
+
+async function sendTo(
+	transport: Transport,
+	script: string,
+	input: Buffer,
+	{openMs, limitMs, ...sending}: Sending & {readonly openMs: number; readonly limitMs: number},
+): Promise<Outcome<Answer>> {
+	const opened = await transport.open([...laneCommand(transport.environment), '-c', script], openMs, true);
+	return opened.ok ? finish(opened.value, input, limitMs, sending) : opened;
 }

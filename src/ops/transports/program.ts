@@ -1,5 +1,6 @@
 import {bad, good, type Outcome} from '../outcome.ts';
 import type {Answer} from '../probes/probe.ts';
+import {pour, type Sending, TAKEN} from './pour.ts';
 import type {Channel} from './transport.ts';
 
 /** How long a pipe may stay open behind a program that has ended: a child of its own may hold it for ever. */
@@ -10,13 +11,18 @@ const DRAIN_MS = 1_000;
  * the limit passes first (then it is let go), `killed`, or `lost` when no status came. Its last words are waited for until the
  * pipes close, which is not when it ends.
  */
-export async function finish(channel: Channel, input: Buffer | null, limitMs: number): Promise<Outcome<Answer>> {
+export async function finish(
+	channel: Channel,
+	input: Buffer | null,
+	limitMs: number,
+	sending: Sending = {},
+): Promise<Outcome<Answer>> {
 	const out: Buffer[] = [];
 	const err: Buffer[] = [];
 	channel.stdout.on('data', (chunk: Buffer) => out.push(chunk));
 	channel.stderr.on('data', (chunk: Buffer) => err.push(chunk));
 	const said = drained(channel);
-	channel.stdin.end(input ?? undefined);
+	pour(channel, input ?? Buffer.alloc(0), sending);
 	const end = await within(channel.ended, limitMs);
 	if (!end) {
 		channel.abandon();
@@ -25,7 +31,8 @@ export async function finish(channel: Channel, input: Buffer | null, limitMs: nu
 	if (!(await within(said, DRAIN_MS))) for (const pipe of [channel.stdout, channel.stderr]) pipe.destroy();
 	if (end.kind === 'lost') return bad({kind: 'lost', detail: end.detail});
 	if (end.kind === 'signal') return bad({kind: 'killed', signal: end.signal});
-	const bytes = Buffer.concat(out);
+	const all = Buffer.concat(out);
+	const bytes = sending.pieceBytes === undefined ? all : Buffer.from(all.filter(byte => byte !== TAKEN));
 	return good({status: end.code, stdout: bytes.toString(), stderr: Buffer.concat(err).toString(), bytes});
 }
 

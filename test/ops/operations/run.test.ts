@@ -1,3 +1,4 @@
+import {createHash} from 'node:crypto';
 import {expect, test} from 'vitest';
 import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
 import {NO_FACTS} from '../../../src/ops/facts.ts';
@@ -6,6 +7,7 @@ import {type RunTools, runPlan} from '../../../src/ops/operations/run.ts';
 import {bad, good, type Outcome} from '../../../src/ops/outcome.ts';
 import type {Answer} from '../../../src/ops/probes/probe.ts';
 import type {Host} from '../../../src/ops/transports/host.ts';
+import type {Sending} from '../../../src/ops/transports/pour.ts';
 
 const ok = (stdout = ''): Outcome<Answer> => good({status: 0, stdout, stderr: '', bytes: Buffer.from(stdout)});
 const exit = (status: number, stderr: string): Outcome<Answer> =>
@@ -143,6 +145,49 @@ test('a file that is not the one the configuration names is not sent', async () 
 	};
 	expect(await runPlan(planOf([send]), host.tools)).toBe('failed');
 	expect(host.last()).toMatchObject({words: expect.stringContaining('is not the file the configuration names')});
+});
+
+test('a file that takes long is told of as it goes, in tenths and no oftener than each second', async () => {
+	const content = Buffer.alloc(20_000_000);
+	let now = 0;
+	const send = async (_script: string, input: Buffer, _limitMs: number, {pieceBytes, onSent}: Sending = {}) => {
+		expect(pieceBytes).toBe(9);
+		for (let sent = 0; sent <= input.length; sent += 250_000) {
+			onSent?.(sent);
+			now += 100;
+		}
+		return ok(`${createHash('sha256').update(content).digest('hex')}  -\n`);
+	};
+	const events: RunEvent[] = [];
+	const {tools} = scripted([], {
+		host: {send} as unknown as Host,
+		emit: event => void events.push(event),
+		readFile: async () => content,
+		clock: () => now,
+	});
+	const step: Step = {
+		kind: 'send',
+		id: 'send',
+		says: 'send',
+		source: '/x',
+		sha256: null,
+		pieceBytes: 9,
+		script: 'cat',
+		limitMs: 1_000,
+	};
+	expect(await runPlan(planOf([step, wait([MET])]), tools)).toBe('done');
+	expect(events.flatMap(event => (event.type === 'step' && event.index === 0 ? [event.words] : []))).toEqual([
+		'send',
+		'10 % of 20.0 MB sent',
+		'20 % of 20.0 MB sent',
+		'30 % of 20.0 MB sent',
+		'50 % of 20.0 MB sent',
+		'60 % of 20.0 MB sent',
+		'70 % of 20.0 MB sent',
+		'80 % of 20.0 MB sent',
+		'sent; the host checks it',
+		expect.stringMatching(/^20000000 bytes, sha256 /),
+	]);
 });
 
 test('a program goes to its script by standard input, on a channel of its own, and its last line is what is told', async () => {

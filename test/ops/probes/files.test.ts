@@ -47,6 +47,7 @@ describe('files that the work needs', () => {
 		const plain = {sha256: null, volatile: false};
 		expect(facts).toEqual({
 			node: process.versions.node,
+			machine: spawnSync('uname', ['-m'], {encoding: 'utf8'}).stdout.trim(),
 			files: [
 				{...plain, path: `${root}/bin/python3`, role: 'python', state: 'present', bytes: 10},
 				{...plain, path: `${root}/model dir`, role: 'model', state: 'present', bytes: null},
@@ -79,6 +80,18 @@ describe('files that the work needs', () => {
 		expect(nothing.patch?.state).toBe('no file');
 		expect(nothing.hook).toEqual({state: 'unknown', why: expect.stringContaining('No such file or directory')});
 		expect(files.script(contextOf())).toBeNull();
+		tree.remove();
+	});
+
+	it.each([
+		['is not there', 'exit 127', 'aarch64', {node: '', machine: 'aarch64'}],
+		['hangs', 'exec sleep 20', 'x86_64', {node: '', machine: 'x86_64'}],
+		['is there, and what says the processor is not', 'echo v18.20.4', '', {node: '18.20.4', machine: null}],
+	])('a Node that %s', async (_name, node, machine, seen) => {
+		const uname = machine === '' ? 'exit 127' : `[ "$*" = -m ] && echo ${machine}`;
+		const tree = makeTree({'bin/node': `#!/bin/sh\n${node}\n`, 'bin/uname': `#!/bin/sh\n${uname}\n`});
+		const facts = await look(files, contextOf({target: target(tree.root)}), {path: pathWith(tree.root)});
+		expect({node: facts.node, machine: facts.machine}).toEqual(seen);
 		tree.remove();
 	});
 

@@ -1,3 +1,4 @@
+import {createHash, randomBytes} from 'node:crypto';
 import {afterEach, expect, test} from 'vitest';
 import {localTransport} from '../../../src/ops/transports/local.ts';
 import {finish} from '../../../src/ops/transports/program.ts';
@@ -38,6 +39,65 @@ test.each([
 	});
 	const long = await run(await route(), 'head -c 3000000 /dev/zero');
 	expect('stdout' in long && long.stdout?.length).toBe(3_000_000);
+});
+
+/** What a program makes of a long input, and what was told of that on the way. */
+async function runTold(transport: Transport, script: string, input: Buffer, pieceBytes?: number) {
+	const opened = await transport.open(['/bin/sh', '-c', script], 10_000);
+	if (!opened.ok) throw new Error(opened.failure.kind);
+	const told: number[] = [];
+	const outcome = await finish(opened.value, input, 10_000, {pieceBytes, onSent: bytes => void told.push(bytes)});
+	transport.close();
+	return {told, said: outcome.ok ? outcome.value.stdout : outcome.failure.kind};
+}
+
+const INPUT = randomBytes(5_000_001);
+const PIECE = 100_000;
+const TAKES = `t() { n=0; while [ $n -lt 51 ]; do head -c ${PIECE}; printf '\\006' >&3; n=$((n+1)); done; }; { t | sha256sum; } 3>&1`;
+
+test.each([
+	['local', 'at once', local, 'sha256sum', undefined],
+	['ssh', 'at once', ssh, 'sha256sum', undefined],
+	['local', 'in pieces', local, TAKES, PIECE],
+	['ssh', 'in pieces', ssh, TAKES, PIECE],
+])(
+	'over %s, %s: a long input arrives whole, and it is told how far it has come',
+	async (_name, _way, route, script, piece) => {
+		const {told, said} = await runTold(await route(), script, INPUT, piece);
+		expect(said).toBe(`${createHash('sha256').update(INPUT).digest('hex')}  -\n`);
+		expect(told.length).toBeGreaterThan(10);
+		expect(told).toEqual([...told].sort((one, other) => one - other));
+		expect(told.at(-1)).toBe(INPUT.length);
+	},
+);
+
+test.each([
+	['local', 'at once', local, undefined],
+	['ssh', 'at once', ssh, undefined],
+	['local', 'in pieces', local, PIECE],
+	['ssh', 'in pieces', ssh, PIECE],
+])(
+	'over %s, %s: what wants none of its input answers, and most of that is not sent',
+	async (_name, _way, route, piece) => {
+		const {told, said} = await runTold(await route(), 'echo there', Buffer.alloc(50_000_000), piece);
+		expect(said).toBe('there\n');
+		expect(told.at(-1)).toBeLessThan(10_000_000);
+	},
+);
+
+test.each([
+	['local', local],
+	['ssh', ssh],
+])('over %s: of what is not taken no more than two pieces are under way', async (_name, route) => {
+	const {said} = await runTold(await route(), 'timeout 1 cat | wc -c', INPUT, PIECE);
+	expect(said).toBe(`${2 * PIECE}\n`);
+});
+
+test.each([
+	['local', local],
+	['ssh', ssh],
+])('over %s: an empty input ends at once', async (_name, route) => {
+	expect(await runTold(await route(), 'wc -c', Buffer.alloc(0), PIECE)).toMatchObject({said: '0\n'});
 });
 
 test.each([

@@ -289,6 +289,7 @@ export const sampleFacts: FactValues = {
 			},
 		],
 		node: '20.19.2',
+		machine: 'x86_64',
 		model: {shards: 64, shardsExpected: 64, missing: []},
 		patch: {path: '/root/sglang/deepseek_v2.py', state: 'present'},
 		hook: {
