@@ -8,6 +8,7 @@ import {hostOf} from '../src/ops/transports/routes.ts';
 import type {Operator} from '../src/ops/transports/ssh-settings.ts';
 import {type Asking, createAsking} from '../src/state/asking.ts';
 import {createEngine, type Engine} from '../src/state/engine.ts';
+import {showHolds} from '../src/state/holding.ts';
 import {type Journal, journalDays, noJournal, openJournal, readJournal} from '../src/state/journal.ts';
 import type {JournalEntry} from '../src/state/state.ts';
 import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
@@ -62,6 +63,7 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		...(options.mayPublish && {mayPublish: options.mayPublish}),
 		...(options.visiblePids && {visiblePids: options.visiblePids}),
 	});
+	showHolds(store, clock);
 	return {store, engine, asking};
 }
 

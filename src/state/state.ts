@@ -119,7 +119,16 @@ export type OperationState =
 			}[];
 			readonly startedAt: number;
 			readonly output: readonly string[];
+			/** Set while it stands before its next operation and waits for a person. */
+			readonly held?: Held;
 	  };
+
+export type Held = {
+	readonly next: Plan;
+	/** The check that it mends. */
+	readonly check: string;
+	readonly since: number;
+};
 
 export type PaneId = 'gpu' | 'processes' | 'mounts' | 'extraction' | 'log' | 'operations';
 
@@ -162,6 +171,7 @@ export type Overlay =
 	| {readonly type: 'details'; readonly pane: PaneId; readonly scroll: number}
 	| {readonly type: 'unlock'; readonly openedAt: number}
 	| {readonly type: 'quit'; readonly openedAt: number}
+	| {readonly type: 'held'; readonly openedAt: number; readonly scroll: number}
 	| ConfirmOverlay
 	| AskOverlay;
 
@@ -171,6 +181,8 @@ export type ConfirmOverlay = {
 	readonly plan: Plan;
 	/** What the operation was asked to act on, where it was not the obvious target. */
 	readonly argument?: string;
+	/** A recovery that is to wait before each further operation. */
+	readonly stepwise?: boolean;
 	readonly typed: string;
 	readonly button: 'cancel' | 'go';
 	readonly openedAt: number;

@@ -65,6 +65,10 @@ export type Plan = {
 	readonly inverse: string | null;
 };
 
+/** What tells one plan's commands from another's. */
+export const commandsOf = ({steps}: Plan): string =>
+	steps.map(step => (step.kind === 'wait' ? step.id : step.script)).join('\n');
+
 /** One frozen line of the confirm dialog. `identity` is what is checked again right before the act. */
 export type PlanTarget = {
 	readonly kind: 'process' | 'unit' | 'path' | 'host';
@@ -124,6 +128,9 @@ export type RunEvent =
 			readonly words: string;
 			readonly at: number;
 	  }
+	/** Stands before this operation until a person has chosen; `index` is the check that it mends. */
+	| {readonly type: 'held'; readonly index: number; readonly next: Plan; readonly at: number}
+	| {readonly type: 'let-go'; readonly index: number; readonly at: number}
 	| {readonly type: 'output'; readonly index: number; readonly text: string; readonly at: number}
 	| {readonly type: 'ended'; readonly outcome: RunOutcome; readonly words: string; readonly at: number};
 

@@ -32,6 +32,7 @@ export const paneBindings: readonly Binding[] = [
 	{scope: 'global', keys: ['m'], says: 'set a mark in the timeline', group: 'Read', means: () => ({type: 'mark'})},
 
 	{scope: 'global', keys: ['o'], says: 'operations: what can be done, and why not', group: 'Act', hint: {rank: 1, label: 'operations'}, means: () => ({type: 'open', overlay: 'operations'})},
+	{scope: 'global', keys: ['H'], says: 'back to the step that a recovery waits with', group: 'Act', hint: {rank: 0, label: 'the step that waits'}, means: held},
 	{scope: 'processes', keys: ['x', 'f9'], says: 'send a signal to the process', group: 'Act', acts: true, hint: {rank: 4, label: 'signal'}, means: signalProcess},
 	{scope: 'gpu', keys: ['x', 'f9'], says: 'send a signal to the holder of the card', group: 'Act', acts: true, hint: {rank: 4, label: 'signal'}, means: signalHolder},
 	{scope: 'global', keys: ['!'], says: 'dry run on or off: show the commands, send nothing', group: 'Act', means: () => ({type: 'toggle-dry-run'})},
@@ -63,6 +64,12 @@ function acknowledge(state: ConsoleState): Meaning {
 	return selectAlerts(state).unacknowledged > 0
 		? {type: 'acknowledge', alertId: 'all'}
 		: refused('no alert waits to be seen');
+}
+
+function held({operation}: ConsoleState): Meaning {
+	return operation.phase === 'running' && operation.held
+		? {type: 'open', overlay: 'held'}
+		: refused('no recovery waits for you');
 }
 
 function signalProcess(state: ConsoleState): Meaning {
