@@ -30,6 +30,7 @@ export type HostStatus = {
 };
 
 export type HostOptions = {
+	/** `outer`: the hypervisor, where a route leads into one of its guests. */
 	readonly routes: readonly {readonly transport: Transport; readonly outer: Transport | null}[];
 	readonly onStatus: (status: HostStatus) => void;
 	/** How long one route may take to say hello. */

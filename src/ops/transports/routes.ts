@@ -2,6 +2,7 @@ import type {RouteConfig, Target} from '../target.ts';
 import {type Desk, openDesk} from './desk.ts';
 import {type Host, type HostOptions, openHost} from './host.ts';
 import {localTransport} from './local.ts';
+import {guestIn} from './prefix.ts';
 import type {Asker} from './question.ts';
 import {sshTransport} from './ssh.ts';
 import type {Operator} from './ssh-settings.ts';
@@ -28,5 +29,6 @@ function transportsOf(
 		route.ssh === null ? localTransport(environment) : sshTransport(route, environment, operator, {desk});
 	if (!route.through) return {transport: near(route.environment), outer: null};
 	const outer = near(SYSTEM_ENVIRONMENT);
-	return {transport: throughTransport(outer, route.through, route.environment), outer};
+	const transport = throughTransport(outer, route.through, route.environment);
+	return {transport, outer: guestIn(route.through) ? outer : null};
 }
