@@ -1,7 +1,9 @@
 import {randomUUID} from 'node:crypto';
 import {hostname} from 'node:os';
 import {join} from 'node:path';
+import {ownIdentity} from '../src/ops/own-identity.ts';
 import {PROBES} from '../src/ops/probes/catalogue.ts';
+import type {Identity} from '../src/ops/probes/probe.ts';
 import type {Target} from '../src/ops/target.ts';
 import type {Asker} from '../src/ops/transports/question.ts';
 import {hostOf} from '../src/ops/transports/routes.ts';
@@ -36,11 +38,10 @@ export type CompositionOptions = {
 export async function compose(options: CompositionOptions): Promise<Composition> {
 	const {target, operator, mode, readOnly, journalDirectory} = options;
 	const clock = Date.now;
-	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
 	const store = createConsoleStore(
 		initialState(
 			target,
-			{mode, operator: operator.user, from: hostname(), token: randomUUID(), readOnly, ownPid},
+			{mode, operator: operator.user, from: hostname(), token: randomUUID(), readOnly, own: whoAmI()},
 			clock(),
 		),
 	);
@@ -65,6 +66,15 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 	});
 	showHolds(store, clock);
 	return {store, engine, asking};
+}
+
+/** An operator's machine need not be one with /proc. */
+function whoAmI(): Identity | null {
+	try {
+		return ownIdentity();
+	} catch {
+		return null;
+	}
 }
 
 /** What was done here in earlier sessions: for the timeline, and for what can be taken back. */

@@ -177,7 +177,7 @@ export function createEngine(options: EngineOptions): Engine {
 		target: target(),
 		facts,
 		nowMs: clock(),
-		ownPid: store.getState().session.ownPid,
+		own: store.getState().session.own,
 		done: doneWork(store.getState().journal),
 	});
 

@@ -1,6 +1,6 @@
 import type {Facts} from '../ops/facts.ts';
 import type {OperationId, Plan, RunOutcome, StepState} from '../ops/operations/operation.ts';
-import type {ProbeId} from '../ops/probes/probe.ts';
+import type {Identity, ProbeId} from '../ops/probes/probe.ts';
 import type {Target} from '../ops/target.ts';
 import type {Question} from '../ops/transports/question.ts';
 import type {Summary} from './summary.ts';
@@ -34,8 +34,8 @@ export type Session = {
 	readonly from: string;
 	/** Of this run of the console: its action lock is told from others by it. */
 	readonly token: string;
-	/** This process, where it runs on the watched host itself; null on any other. */
-	readonly ownPid: number | null;
+	/** This process on the operator's machine; null where that does not tell. */
+	readonly own: Identity | null;
 	/** Epoch ms of the last key: after 30 min without one the console disarms itself. */
 	readonly lastKeyAt: number;
 	/** Words of a configuration that failed to reload; the old one stays in force. */

@@ -1,5 +1,5 @@
 import type {Facts} from '../facts.ts';
-import type {ProbeId} from '../probes/probe.ts';
+import type {Identity, ProbeId} from '../probes/probe.ts';
 import type {Target} from '../target.ts';
 import type {DoneWork} from './undo.ts';
 
@@ -38,8 +38,8 @@ export type Situation = {
 	readonly target: Target;
 	readonly facts: Facts;
 	readonly nowMs: number;
-	/** This console, where it runs on the watched host itself: it and its ancestors are never ended. */
-	readonly ownPid?: number | null;
+	/** This console: where the host's table shows it, it and its ancestors are never ended. */
+	readonly own?: Identity | null;
 	/** What was done here and ended well, oldest first, as far as the journal was read. */
 	readonly done?: readonly DoneWork[];
 	/** Preflight checks that a person said to go on without. */
