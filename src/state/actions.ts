@@ -52,6 +52,8 @@ export type Action =
 	| {readonly type: 'read-only'; readonly on: boolean}
 	| {readonly type: 'acknowledge'; readonly alertId: string | 'all'}
 	| {readonly type: 'look'; readonly probes: LookNow}
+	/** Try the routes again, and ask again for what was skipped. */
+	| {readonly type: 'reconnect'}
 	| {readonly type: 'redraw'}
 	| {readonly type: 'suspend'}
 	| {readonly type: 'mark'}

@@ -215,6 +215,9 @@ export function createDispatch({store, engine, asking, clock, screen}: DispatchO
 			case 'look':
 				void engine.look(action.probes === 'all' ? ALL_PROBES : action.probes);
 				return hint('looking again');
+			case 'reconnect':
+				void engine.reconnect();
+				return hint('trying the routes again; what was skipped is asked again');
 			case 'redraw':
 				return screen.redraw();
 			case 'suspend':

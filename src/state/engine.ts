@@ -39,6 +39,8 @@ export type Engine = {
 	look(probes: readonly ProbeId[]): Promise<void>;
 	/** Runs one plan at a time; refuses when another runs. `onEvent` besides what goes to store and journal. */
 	run(work: Plan | Recovery, onEvent?: (event: RunEvent) => void, pace?: 'whole' | 'stepwise'): Promise<RunOutcome>;
+	/** Tries the routes again and asks again for what was skipped; then looks. */
+	reconnect(): Promise<void>;
 	/** Answers a recovery that waits before its next operation. */
 	goOn(choice: Choice): void;
 	abort(): void;
@@ -291,6 +293,12 @@ export function createEngine(options: EngineOptions): Engine {
 			await poller.look(['acting']);
 			publish();
 			return words;
+		},
+		async reconnect() {
+			note({kind: 'route', level: 'info', words: 'the routes are tried again', command: null});
+			await host.reconnect();
+			await poller.look(Object.keys(options.probes) as ProbeId[]);
+			publish();
 		},
 		goOn: holding.choose,
 		abort: () => running?.abort(),

@@ -18,6 +18,8 @@ export type Host = {
 	send(script: string, input: Buffer, limitMs: number): Promise<Outcome<Answer>>;
 	/** Resolves once a route works or none does, and no question of theirs is open. */
 	settle(): Promise<void>;
+	/** Tries again, because the operator says so, what is better than the route that works; resolves as `settle` does. */
+	reconnect(): Promise<void>;
 	readonly status: HostStatus;
 	close(): void;
 };
@@ -247,6 +249,11 @@ export function openHost({
 	}, retryMs);
 	returning.unref();
 
+	async function settle(): Promise<void> {
+		await route();
+		while (retries.size > 0 && !closed) await Promise.all(retries);
+	}
+
 	/** Which route said what stands in the status, once, and not in every answer. */
 	const nowhere = () => bad({kind: 'unreachable', phase: 'connect', detail: 'no route to the host answers'});
 
@@ -280,9 +287,12 @@ export function openHost({
 			// Refused before anything was sent: this alone may be sent again.
 			return isFull(outcome) && (await makeRoom(limitMs)) ? sendTo(transport, script, input, limitMs) : outcome;
 		},
-		async settle() {
-			await route();
-			while (retries.size > 0 && !closed) await Promise.all(retries);
+		settle,
+		async reconnect() {
+			await finding;
+			restUntil = 0;
+			await Promise.all(routes.slice(0, working ?? 0).map((_, index) => tryAgain(index)));
+			await settle();
 		},
 		get status() {
 			return status;

@@ -17,7 +17,21 @@ export type HostOfOptions = Omit<HostOptions, 'routes'> & {
 /** The host of a target: its routes made of the three kinds of transport, with one desk. Nothing is opened yet. */
 export function hostOf(target: Target, operator: Operator, {asker = null, ...options}: HostOfOptions): Host {
 	const desk = openDesk(asker);
-	return openHost({...options, routes: target.routes.map(route => transportsOf(route, operator, desk))});
+	const host = openHost({...options, routes: target.routes.map(route => transportsOf(route, operator, desk))});
+	let trying: Promise<void> | null = null;
+	function reconnect(): Promise<void> {
+		trying ??= desk.again(host.reconnect).finally(() => {
+			trying = null;
+		});
+		return trying;
+	}
+	return {
+		...host,
+		reconnect,
+		get status() {
+			return host.status;
+		},
+	};
 }
 
 function transportsOf(

@@ -172,6 +172,17 @@ describe('resolve', () => {
 		expect(meant('W', state)).toEqual({type: 'read-only', on: true});
 	});
 
+	it('tries the routes again only where one was passed over', () => {
+		const state = sampleState();
+		const route = (change: Partial<ConsoleState['route']>) => ({...state, route: {...state.route, ...change}});
+		const passedOver = [{label: 'ssh gpu', reason: 'its passphrase was not given', at: NOW}];
+		expect(meant('C', route({state: 'up', passedOver}))).toEqual({type: 'reconnect'});
+		expect(meant('C', route({state: 'down', passedOver: []}))).toEqual({type: 'reconnect'});
+		expect(meant('C', route({state: 'up', passedOver: []}))).toEqual({
+			refused: 'the best route works: there is nothing to try again',
+		});
+	});
+
 	it('takes the process of the cursor, or of the card, for a signal', () => {
 		expect(meant('x', sampleState({view: {focus: 'processes'}}))).toEqual([
 			{type: 'select', pane: 'processes', key: '812@8120'},
