@@ -1,13 +1,16 @@
 import {randomUUID} from 'node:crypto';
 import {hostname} from 'node:os';
 import {join} from 'node:path';
+import {ownIdentity} from '../src/ops/own-identity.ts';
 import {PROBES} from '../src/ops/probes/catalogue.ts';
+import type {Identity} from '../src/ops/probes/probe.ts';
 import type {Target} from '../src/ops/target.ts';
 import type {Asker} from '../src/ops/transports/question.ts';
 import {hostOf} from '../src/ops/transports/routes.ts';
 import type {Operator} from '../src/ops/transports/ssh-settings.ts';
 import {type Asking, createAsking} from '../src/state/asking.ts';
 import {createEngine, type Engine} from '../src/state/engine.ts';
+import {showHolds} from '../src/state/holding.ts';
 import {type Journal, journalDays, noJournal, openJournal, readJournal} from '../src/state/journal.ts';
 import type {JournalEntry} from '../src/state/state.ts';
 import {type ConsoleStore, createConsoleStore, initialState} from '../src/state/store.ts';
@@ -35,11 +38,10 @@ export type CompositionOptions = {
 export async function compose(options: CompositionOptions): Promise<Composition> {
 	const {target, operator, mode, readOnly, journalDirectory} = options;
 	const clock = Date.now;
-	const ownPid = target.routes.some(route => route.ssh === null) ? process.pid : null;
 	const store = createConsoleStore(
 		initialState(
 			target,
-			{mode, operator: operator.user, from: hostname(), token: randomUUID(), readOnly, ownPid},
+			{mode, operator: operator.user, from: hostname(), token: randomUUID(), readOnly, own: whoAmI()},
 			clock(),
 		),
 	);
@@ -62,7 +64,17 @@ export async function compose(options: CompositionOptions): Promise<Composition>
 		...(options.mayPublish && {mayPublish: options.mayPublish}),
 		...(options.visiblePids && {visiblePids: options.visiblePids}),
 	});
+	showHolds(store, clock);
 	return {store, engine, asking};
+}
+
+/** An operator's machine need not be one with /proc. */
+function whoAmI(): Identity | null {
+	try {
+		return ownIdentity();
+	} catch {
+		return null;
+	}
 }
 
 /** What was done here in earlier sessions: for the timeline, and for what can be taken back. */

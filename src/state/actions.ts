@@ -1,4 +1,5 @@
 import type {OperationId} from '../ops/operations/operation.ts';
+import type {Choice} from '../ops/runbook/pace.ts';
 import type {LookNow, PaneId, SignalName} from './state.ts';
 
 /** What the operator wants, as plain data. Never how: dispatch.ts knows that. */
@@ -20,7 +21,8 @@ export type Action =
 				| 'operations'
 				| 'signals'
 				| 'details'
-				| 'unlock';
+				| 'unlock'
+				| 'held';
 	  }
 	/** Close the top layer; at the bottom: quit (asks when a running operation would lose its watcher). */
 	| {readonly type: 'back'}
@@ -35,6 +37,10 @@ export type Action =
 	/** Enter in the top layer. */
 	| {readonly type: 'accept'}
 	| {readonly type: 'button'; readonly to: 'cancel' | 'go'}
+	/** In the dialog of a recovery: all at once, or step by step. */
+	| {readonly type: 'toggle-stepwise'}
+	/** What the recovery that waits is to do. */
+	| {readonly type: 'go-on'; readonly choice: Choice}
 	| {readonly type: 'sort-next'}
 	| {readonly type: 'invert-sort'}
 	| {readonly type: 'toggle-tree'}
@@ -46,6 +52,8 @@ export type Action =
 	| {readonly type: 'read-only'; readonly on: boolean}
 	| {readonly type: 'acknowledge'; readonly alertId: string | 'all'}
 	| {readonly type: 'look'; readonly probes: LookNow}
+	/** Try the routes again, and ask again for what was skipped. */
+	| {readonly type: 'reconnect'}
 	| {readonly type: 'redraw'}
 	| {readonly type: 'suspend'}
 	| {readonly type: 'mark'}

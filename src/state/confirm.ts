@@ -1,4 +1,4 @@
-import type {Plan} from '../ops/operations/operation.ts';
+import {commandsOf, type Plan} from '../ops/operations/operation.ts';
 import type {ConfirmOverlay} from './state.ts';
 
 /** Keys typed ahead over a slow link land in the dialog that just opened: they count only after this. */
@@ -27,6 +27,5 @@ export function difference(shown: Plan, now: Plan): string | null {
 	const fresh = [...after].filter(name => !before.has(name));
 	if (fresh.length > 0) return `new since it was shown: ${fresh.join(', ')}`;
 	if (gone.length > 0) return `gone since it was shown: ${gone.join(', ')}`;
-	const commands = (plan: Plan) => plan.steps.map(step => (step.kind === 'wait' ? step.id : step.script)).join('\n');
-	return commands(shown) === commands(now) ? null : 'the commands are not the ones that were shown';
+	return commandsOf(shown) === commandsOf(now) ? null : 'the commands are not the ones that were shown';
 }

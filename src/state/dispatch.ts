@@ -113,7 +113,8 @@ export function createDispatch({store, engine, asking, clock, screen}: DispatchO
 			);
 		}
 		const recovery = again.operation === 'recover' ? planRecovery(RECOVER, situation) : null;
-		await engine.run(recovery && !('refused' in recovery) ? recovery : again);
+		if (!recovery || 'refused' in recovery) await engine.run(again);
+		else await engine.run(recovery, undefined, dialog.stepwise ? 'stepwise' : 'whole');
 	}
 
 	function accept(top: Overlay) {
@@ -193,6 +194,9 @@ export function createDispatch({store, engine, asking, clock, screen}: DispatchO
 				return ask('signal', `${action.processKey}:${action.signal}`);
 			case 'break-lock':
 				return void engine.breakLock().then(hint, error => hint(`not done: ${error.message}`));
+			case 'go-on':
+				if (session.readOnly && action.choice !== 'stop') return hint('read-only: Tab, then W leaves it');
+				return engine.goOn(action.choice);
 			case 'abort-operation':
 				engine.abort();
 				return hint('it stops before its next step; what was started goes on');
@@ -211,6 +215,9 @@ export function createDispatch({store, engine, asking, clock, screen}: DispatchO
 			case 'look':
 				void engine.look(action.probes === 'all' ? ALL_PROBES : action.probes);
 				return hint('looking again');
+			case 'reconnect':
+				void engine.reconnect();
+				return hint('trying the routes again; what was skipped is asked again');
 			case 'redraw':
 				return screen.redraw();
 			case 'suspend':

@@ -4,12 +4,14 @@ import {type Facts, NO_FACTS} from '../ops/facts.ts';
 import type {Plan, RunEvent, RunOutcome, Situation} from '../ops/operations/operation.ts';
 import {type RunTools, runPlan} from '../ops/operations/run.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
+import type {Choice} from '../ops/runbook/pace.ts';
 import {type Recovery, runRecovery} from '../ops/runbook/run-recovery.ts';
 import type {Host, HostStatus} from '../ops/transports/host.ts';
 import {type AlertMemory, judgeAlerts} from './alerts.ts';
 import {doneWork} from './done-work.ts';
 import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
+import {createHolding} from './holding.ts';
 import type {Journal} from './journal.ts';
 import {advance, plannedWork, started} from './operation-progress.ts';
 import {type Catalogue, createPoller, type Poller} from './poller.ts';
@@ -36,7 +38,11 @@ export type Engine = {
 	situation(): Situation;
 	look(probes: readonly ProbeId[]): Promise<void>;
 	/** Runs one plan at a time; refuses when another runs. `onEvent` besides what goes to store and journal. */
-	run(work: Plan | Recovery, onEvent?: (event: RunEvent) => void): Promise<RunOutcome>;
+	run(work: Plan | Recovery, onEvent?: (event: RunEvent) => void, pace?: 'whole' | 'stepwise'): Promise<RunOutcome>;
+	/** Tries the routes again and asks again for what was skipped; then looks. */
+	reconnect(): Promise<void>;
+	/** Answers a recovery that waits before its next operation. */
+	goOn(choice: Choice): void;
 	abort(): void;
 	/** Moves aside whatever lock lies there. Only when a person said so. */
 	breakLock(): Promise<string>;
@@ -157,6 +163,8 @@ export function createEngine(options: EngineOptions): Engine {
 	/** The same, on the disk before it resolves. */
 	const keep = (entry: Omit<JournalEntry, 'at'>): Promise<void> => journal.write(shown(entry));
 
+	const holding = createHolding(note, keep);
+
 	const summarize = (): Summary => summaryOf({...store.getState(), facts});
 
 	const actorOf = (operation: string): Actor => ({
@@ -171,7 +179,7 @@ export function createEngine(options: EngineOptions): Engine {
 		target: target(),
 		facts,
 		nowMs: clock(),
-		ownPid: store.getState().session.ownPid,
+		own: store.getState().session.own,
 		done: doneWork(store.getState().journal),
 	});
 
@@ -221,7 +229,7 @@ export function createEngine(options: EngineOptions): Engine {
 			await poller.look(probes);
 			publish();
 		},
-		async run(asked, onEvent) {
+		async run(asked, onEvent, pace = 'whole') {
 			if (running) return 'refused';
 			running = new AbortController();
 			const plan = 'plan' in asked ? asked.plan : asked;
@@ -246,12 +254,13 @@ export function createEngine(options: EngineOptions): Engine {
 				await keep({
 					kind: 'intent',
 					level: 'info',
-					words: `${plan.title} (${plan.operation})`,
+					words: `${plan.title} (${plan.operation}${pace === 'stepwise' ? ', step by step' : ''})`,
 					command: null,
 					plan: plannedWork(plan),
 					summary: summarize(),
 				});
-				const outcome = await ('plan' in asked ? runRecovery(asked, kit) : runPlan(plan, kit));
+				const hold = pace === 'stepwise' ? holding.hold(kit.signal) : null;
+				const outcome = await ('plan' in asked ? runRecovery(asked, kit, hold) : runPlan(plan, kit));
 				note({
 					kind: 'outcome',
 					level: outcome === 'done' ? 'ok' : 'warning',
@@ -285,6 +294,13 @@ export function createEngine(options: EngineOptions): Engine {
 			publish();
 			return words;
 		},
+		async reconnect() {
+			note({kind: 'route', level: 'info', words: 'the routes are tried again', command: null});
+			await host.reconnect();
+			await poller.look(Object.keys(options.probes) as ProbeId[]);
+			publish();
+		},
+		goOn: holding.choose,
 		abort: () => running?.abort(),
 		note,
 		acknowledge(alertId) {

@@ -32,6 +32,14 @@ export function advance(operation: OperationState, event: RunEvent): OperationSt
 			last: {operation: operation.plan.operation, outcome: event.outcome, words: event.words, at: event.at},
 		};
 	}
+	if (event.type === 'held') {
+		const {next, index, at} = event;
+		return {...operation, held: {next, check: operation.plan.steps[index]?.id ?? '', since: at}};
+	}
+	if (event.type === 'let-go') {
+		const {held: _, ...going} = operation;
+		return going;
+	}
 	if (event.type === 'output')
 		return {...operation, output: [...operation.output, ...event.text.split('\n')].slice(-OUTPUT_TAIL)};
 	const steps = operation.steps.map((step, index) => {

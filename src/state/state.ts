@@ -1,6 +1,6 @@
 import type {Facts} from '../ops/facts.ts';
 import type {OperationId, Plan, RunOutcome, StepState} from '../ops/operations/operation.ts';
-import type {ProbeId} from '../ops/probes/probe.ts';
+import type {Identity, ProbeId} from '../ops/probes/probe.ts';
 import type {Target} from '../ops/target.ts';
 import type {Question} from '../ops/transports/question.ts';
 import type {Summary} from './summary.ts';
@@ -34,8 +34,8 @@ export type Session = {
 	readonly from: string;
 	/** Of this run of the console: its action lock is told from others by it. */
 	readonly token: string;
-	/** This process, where it runs on the watched host itself; null on any other. */
-	readonly ownPid: number | null;
+	/** This process on the operator's machine; null where that does not tell. */
+	readonly own: Identity | null;
 	/** Epoch ms of the last key: after 30 min without one the console disarms itself. */
 	readonly lastKeyAt: number;
 	/** Words of a configuration that failed to reload; the old one stays in force. */
@@ -119,7 +119,16 @@ export type OperationState =
 			}[];
 			readonly startedAt: number;
 			readonly output: readonly string[];
+			/** Set while it stands before its next operation and waits for a person. */
+			readonly held?: Held;
 	  };
+
+export type Held = {
+	readonly next: Plan;
+	/** The check that it mends. */
+	readonly check: string;
+	readonly since: number;
+};
 
 export type PaneId = 'gpu' | 'processes' | 'mounts' | 'extraction' | 'log' | 'operations';
 
@@ -162,6 +171,7 @@ export type Overlay =
 	| {readonly type: 'details'; readonly pane: PaneId; readonly scroll: number}
 	| {readonly type: 'unlock'; readonly openedAt: number}
 	| {readonly type: 'quit'; readonly openedAt: number}
+	| {readonly type: 'held'; readonly openedAt: number; readonly scroll: number}
 	| ConfirmOverlay
 	| AskOverlay;
 
@@ -171,6 +181,8 @@ export type ConfirmOverlay = {
 	readonly plan: Plan;
 	/** What the operation was asked to act on, where it was not the obvious target. */
 	readonly argument?: string;
+	/** A recovery that is to wait before each further operation. */
+	readonly stepwise?: boolean;
 	readonly typed: string;
 	readonly button: 'cancel' | 'go';
 	readonly openedAt: number;

@@ -16,7 +16,7 @@ const perPane = <T>(value: T): Record<PaneId, T> => ({
 
 export function initialState(
 	target: Target,
-	session: Pick<Session, 'mode' | 'operator' | 'from' | 'token' | 'readOnly' | 'ownPid'>,
+	session: Pick<Session, 'mode' | 'operator' | 'from' | 'token' | 'readOnly' | 'own'>,
 	nowMs: number,
 ): ConsoleState {
 	return {

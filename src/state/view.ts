@@ -43,6 +43,8 @@ export function reduceView(state: ConsoleState, action: Action, nowMs: number): 
 			return filtered(onTop(view, erased));
 		case 'button':
 			return onTop(view, top => (top.type === 'confirm' ? {...top, button: action.to} : top));
+		case 'toggle-stepwise':
+			return onTop(view, top => (top.type === 'confirm' ? {...top, stepwise: !top.stepwise} : top));
 		case 'sort-next': {
 			const index = (SORTS.indexOf(view.sort.processes) + 1) % SORTS.length;
 			return {...view, sort: {...view.sort, processes: SORTS[index] ?? 'holders'}};
@@ -122,6 +124,8 @@ function opened({view, nowMs}: ConsoleState, type: Extract<Action, {type: 'open'
 			return {type, pane: view.focus, scroll: 0};
 		case 'unlock':
 			return {type, openedAt: Math.max(at, nowMs)};
+		case 'held':
+			return {type, openedAt: Math.max(at, nowMs), scroll: 0};
 	}
 }
 

@@ -8,6 +8,7 @@ import {closeTerminals, openScreen} from '../support/terminal.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../dist/relight.js');
 const SECRET = 'open sesame';
+const moment = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms));
 let folder = '';
 const servers: TestServer[] = [];
 
@@ -56,13 +57,13 @@ test('the console shows a new host key, then asks for the passphrase, and the ho
 	const screen = openScreen(['--config', config], {env: {XDG_STATE_HOME: folder}});
 	await screen.see('unknown host key');
 	await screen.see(/ED25519 SHA256:[A-Za-z0-9+/]{43}/);
-	await new Promise(resolve => setTimeout(resolve, 400));
+	await moment(400);
 	await screen.press('y', 'e', 's', 'Enter');
 	await screen.see(`passphrase of ${server.directory}/id:`);
-	await new Promise(resolve => setTimeout(resolve, 400));
+	await moment(400);
 	await screen.press('n', 'o', 'Enter');
 	await screen.see('that was not it');
-	await new Promise(resolve => setTimeout(resolve, 400));
+	await moment(400);
 	await screen.press(...SECRET);
 	await screen.see('(not shown)_');
 	await screen.press('Enter');
@@ -88,6 +89,27 @@ test('another route is looked at while the question stands, and Esc leaves it at
 	expect(await screen.exited).toMatchObject({exitCode: 0});
 	expect(written()).toContain('not accepted');
 });
+
+test('a key that was skipped is asked for again by C, and the better route is taken', async () => {
+	const {server, config} = await hostOn({passphrase: SECRET}, '{local: true}');
+	const screen = openScreen(['--config', config], {env: {XDG_STATE_HOME: folder}});
+	await screen.see('passphrase of a key');
+	await moment(400);
+	await screen.press('Esc');
+	await screen.unsee('passphrase of a key');
+	await screen.see(/via local/);
+	await moment(500);
+	await screen.press('C');
+	await screen.see(`passphrase of ${server.directory}/id:`);
+	await moment(400);
+	await screen.press(...SECRET, 'Enter');
+	await screen.see(/via ssh tester@127/);
+	await screen.press('C');
+	await screen.see('there is nothing to try again');
+	await screen.press('q');
+	expect(await screen.exited).toMatchObject({exitCode: 0});
+	expect(written()).toContain('the routes are tried again');
+}, 60_000);
 
 test('a headless command asks on its terminal, and never shows what is typed', async () => {
 	const {config} = await hostOn({passphrase: SECRET});

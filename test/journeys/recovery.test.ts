@@ -47,6 +47,52 @@ test('the incident is recovered with the keyboard alone, and the terminal is giv
 	await until(() => !screen.alternate && screen.cursorVisible, 5_000, 'the terminal given back');
 }, 180_000);
 
+test('step by step: shown before it is begun, laid aside, stopped, and taken up again where it was', async () => {
+	const screen = openScreen(['drill', '--seed', '4']);
+	await screen.see('comes back at boot', 30_000);
+	await screen.see('missing: 02b_');
+	await choose(screen, '5');
+	await screen.see('all at once   Tab: step by step');
+	await screen.press('Tab');
+	await screen.see('step by step: waits before each further operation');
+	await moment(3_100);
+	await confirm(screen, 'ct129');
+
+	await screen.see(/waits for you/, 60_000);
+	await screen.see(/>\[ {2}\] files/);
+	await screen.see('next: restore 02b_');
+	await screen.see(/\$ .*02b_/);
+	await moment(400);
+	await screen.press('Enter');
+	await screen.see('Enter does nothing here');
+	await screen.press('y');
+	await screen.see(/>\[ {2}\] dumps/, 30_000);
+	await screen.press('Tab');
+	await screen.unsee('waits for you');
+	await screen.see(/WAITS/);
+	await screen.press('H');
+	await screen.see('waits for you');
+	await moment(400);
+	await screen.press('Esc');
+	await screen.see(/recover cancelled/);
+	await screen.see('stopped before: move');
+
+	await choose(screen, '5');
+	expect(screen.text()).not.toContain('systemctl disable');
+	await screen.press('Tab');
+	await moment(3_100);
+	await confirm(screen, 'ct129');
+	await screen.see(/>\[ {2}\] server/, 30_000);
+	await moment(400);
+	await screen.press('Y');
+	await screen.see('runbook 6/6', 90_000);
+	await screen.see(/recover done/, 30_000);
+	await screen.press('6', '/', ...'goes on to', 'Enter');
+	await screen.see('step by step: goes on to the end');
+	await screen.press('q');
+	expect((await screen.exited).exitCode).toBe(0);
+}, 240_000);
+
 test('the operations of the incident by their own keys, one after another', async () => {
 	const screen = openScreen(['drill', '--seed', '3'], {columns: 120, rows: 40});
 	await screen.see('comes back at boot', 30_000);

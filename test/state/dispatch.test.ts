@@ -6,7 +6,7 @@ import type {Engine} from '../../src/state/engine.ts';
 import type {ConsoleState, JournalEntry} from '../../src/state/state.ts';
 import {type ConsoleStore, createConsoleStore} from '../../src/state/store.ts';
 import {NOW, sampleFacts, service, UNIT} from '../ui/support/sample-facts.ts';
-import {factsOf, sampleState} from '../ui/support/sample-state.ts';
+import {factsOf, mendableState, sampleState} from '../ui/support/sample-state.ts';
 
 let store: ConsoleStore;
 let dispatch: Dispatch;
@@ -16,13 +16,17 @@ let now: number;
 
 beforeEach(() => {
 	store = createConsoleStore(sampleState());
+	reopen();
+});
+
+function reopen() {
 	ran = [];
 	noted = [];
 	now = NOW;
 	const engine = {
 		situation: () => ({target: store.getState().target, facts: store.getState().facts, nowMs: now}),
-		run: async (work: Plan | {plan: Plan}) => {
-			ran.push('plan' in work ? work.plan.title : work.title);
+		run: async (work: Plan | {plan: Plan}, _onEvent?: unknown, pace?: string) => {
+			ran.push('plan' in work ? `${work.plan.title}, ${pace}` : work.title);
 			return 'done';
 		},
 		abort: () => ran.push('abort'),
@@ -31,7 +35,7 @@ beforeEach(() => {
 		look: async () => {},
 	} as unknown as Engine;
 	dispatch = createDispatch({store, engine, clock: () => now, screen: {redraw() {}, suspend() {}}});
-});
+}
 
 const top = () => store.getState().view.overlays.at(-1);
 const hint = () => store.getState().view.hint?.words;
@@ -53,6 +57,21 @@ test('an operation is shown before it is run, and runs only with its word typed 
 	dispatch({type: 'accept'});
 	expect(ran).toEqual([`stop ${UNIT} and keep it from coming back at boot`]);
 	expect(store.getState().view).toMatchObject({overlays: [], focus: 'operations'});
+});
+
+test.each([
+	['all at once', 0, 'whole'],
+	['step by step', 1, 'stepwise'],
+	['all at once after all', 2, 'whole'],
+])('a recovery is run %s as its dialog says', (_name, toggles, pace) => {
+	store = createConsoleStore(mendableState());
+	reopen();
+	dispatch({type: 'request-operation', operation: 'recover'});
+	for (let turn = 0; turn < toggles; turn++) dispatch({type: 'toggle-stepwise'});
+	now += 4_000;
+	type('kpro6/ct129');
+	dispatch({type: 'accept'});
+	expect(ran).toEqual([expect.stringMatching(new RegExp(`^recover kpro6/ct129: .*, ${pace}$`))]);
 });
 
 test('when the targets changed while the dialog was open it says what, and wants the word again', () => {

@@ -1,5 +1,6 @@
 import {linkSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {hostname} from 'node:os';
+import {ownIdentity} from '../own-identity.ts';
 
 /** Who writes into an output tree. A process is boot id, pid and start ticks; a host is its name. */
 export type Writer = {
@@ -18,9 +19,7 @@ export type LockResult =
 export function thisWriter(proc: string): Writer {
 	return {
 		host: hostname(),
-		bootId: readFileSync(`${proc}/sys/kernel/random/boot_id`, 'utf8').trim(),
-		pid: process.pid,
-		startTicks: startTicks(readFileSync('/proc/self/stat', 'latin1')),
+		...ownIdentity(proc),
 		since: Date.now(),
 	};
 }

@@ -1,5 +1,5 @@
 import type {Facts} from '../facts.ts';
-import type {ProbeId} from '../probes/probe.ts';
+import type {Identity, ProbeId} from '../probes/probe.ts';
 import type {Target} from '../target.ts';
 import type {DoneWork} from './undo.ts';
 
@@ -38,8 +38,8 @@ export type Situation = {
 	readonly target: Target;
 	readonly facts: Facts;
 	readonly nowMs: number;
-	/** This console, where it runs on the watched host itself: it and its ancestors are never ended. */
-	readonly ownPid?: number | null;
+	/** This console: where the host's table shows it, it and its ancestors are never ended. */
+	readonly own?: Identity | null;
 	/** What was done here and ended well, oldest first, as far as the journal was read. */
 	readonly done?: readonly DoneWork[];
 	/** Preflight checks that a person said to go on without. */
@@ -64,6 +64,10 @@ export type Plan = {
 	/** How to undo it, as a command, where that exists. */
 	readonly inverse: string | null;
 };
+
+/** What tells one plan's commands from another's. */
+export const commandsOf = ({steps}: Plan): string =>
+	steps.map(step => (step.kind === 'wait' ? step.id : step.script)).join('\n');
 
 /** One frozen line of the confirm dialog. `identity` is what is checked again right before the act. */
 export type PlanTarget = {
@@ -126,6 +130,9 @@ export type RunEvent =
 			readonly words: string;
 			readonly at: number;
 	  }
+	/** Stands before this operation until a person has chosen; `index` is the check that it mends. */
+	| {readonly type: 'held'; readonly index: number; readonly next: Plan; readonly at: number}
+	| {readonly type: 'let-go'; readonly index: number; readonly at: number}
 	| {readonly type: 'output'; readonly index: number; readonly text: string; readonly at: number}
 	| {readonly type: 'ended'; readonly outcome: RunOutcome; readonly words: string; readonly at: number};
 

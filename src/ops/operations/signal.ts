@@ -2,7 +2,7 @@ import {fresh} from '../facts.ts';
 import {describeOwner} from '../probes/owner.ts';
 import {identityOf} from '../probes/probe.ts';
 import {processOf} from '../probes/processes.ts';
-import {lineage, protectedReason} from '../probes/protected.ts';
+import {ownLine, protectedReason} from '../probes/protected.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
 
@@ -15,12 +15,12 @@ export const signalProcess: Operation<SignalInput> = {
 	tier: 2,
 	defaultInput: () => refuse('select a process first'),
 
-	plan({processKey, signal}, {facts, target, ownPid}) {
+	plan({processKey, signal}, {facts, target, own}) {
 		const table = fresh(facts.processes);
 		if (!table) return refuse('the process table is not known: the last look failed or has not come');
 		const process = processOf(table.processes, identityOf(processKey));
 		if (!process) return refuse('that process is gone, or its pid is somebody else now');
-		const why = protectedReason(process, process.owner, ownPid ? lineage(ownPid, table.processes) : []);
+		const why = protectedReason(process, process.owner, ownLine(own, table));
 		if (why) return refuse(`${process.name} is protected: ${why}`);
 		if (process.state === 'D' && process.killPending)
 			return refuse('SIGKILL is pending already: it cannot die until its I/O returns');

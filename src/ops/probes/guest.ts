@@ -1,6 +1,7 @@
-import {quote} from '../command.ts';
+import {quote, show} from '../command.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import type {Target} from '../target.ts';
+import {type Guest, guestIn} from '../transports/prefix.ts';
 import type {Answer, Probe} from './probe.ts';
 
 /** The guest as its hypervisor sees it, asked only while the direct route is silent. */
@@ -26,13 +27,14 @@ export const guest: Probe<GuestFacts> = {
 	limitMs: 22_000,
 	capBytes: 65_536,
 	script: ({target}) => {
-		const id = guestId(target);
-		if (id === null) return null;
-		const name = quote(id);
+		const asked = guestOf(target);
+		if (asked === null) return null;
+		const name = quote(asked.id);
+		const pct = show(asked.pct);
 		return [
 			DEFINE_MARK,
-			`${mark('status')}; timeout -k 1 5 pct status ${name} 2>&1; echo "$?"`,
-			`${mark('lock')}; timeout -k 1 5 pct config ${name} 2>/dev/null | grep '^lock:'`,
+			`${mark('status')}; timeout -k 1 5 ${pct} status ${name} 2>&1; echo "$?"`,
+			`${mark('lock')}; timeout -k 1 5 ${pct} config ${name} 2>/dev/null | grep '^lock:'`,
 			`${mark('frozen')}; cat "$SYS/fs/cgroup/lxc/"${name}/cgroup.events "$SYS/fs/cgroup/lxc.payload."${name}/cgroup.events "$SYS/fs/cgroup/freezer/lxc/"${name}/freezer.state "$SYS/fs/cgroup/freezer/lxc.payload."${name}/freezer.state 2>/dev/null`,
 			`${mark('storage')}; command -v ceph >/dev/null 2>&1 && timeout -k 1 5 ceph health 2>/dev/null; true`,
 		].join('\n');
@@ -40,13 +42,9 @@ export const guest: Probe<GuestFacts> = {
 	parse: parseGuest,
 };
 
-/** Guest number in the first route that leads through a hypervisor. */
-export function guestId(target: Target): string | null {
-	for (const {through} of target.routes) {
-		if (through?.[0] === 'pct' && through[1] === 'exec' && through[2]) return through[2];
-	}
-	return null;
-}
+/** Of the first route that leads into a guest. */
+export const guestOf = (target: Pick<Target, 'routes'>): Guest | null =>
+	target.routes.map(({through}) => guestIn(through ?? [])).find(guest => guest !== null) ?? null;
 
 function parseGuest(answer: Answer): GuestFacts {
 	const sections = readSections('pct', answer.stdout, SECTIONS);

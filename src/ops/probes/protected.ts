@@ -1,4 +1,5 @@
-import type {Owner, Process} from './processes.ts';
+import type {Identity} from './probe.ts';
+import {type Owner, type Process, type ProcessFacts, processOf} from './processes.ts';
 
 /** Names as the kernel keeps them are cut to 15 bytes: rules match the cut form, by prefix where the tail varies. */
 const BY_NAME: readonly (readonly [name: RegExp, why: string])[] = [
@@ -29,7 +30,7 @@ const BY_UNIT: readonly (readonly [unit: RegExp, why: string])[] = [
 
 /**
  * Why a process must never be signalled, in words; null when it may be. By pid, by name (cut to 15 bytes), by unit, by
- * `ownPids` (this console and its ancestors, where it runs on the host itself), and by owner: processes of another guest
+ * `ownPids` (see `ownLine`), and by owner: processes of another guest
  * belong to that guest. Source: failure-modes b4; case "a blanket kill also hits the infrastructure".
  */
 export function protectedReason(
@@ -53,4 +54,16 @@ export function lineage(pid: number, processes: readonly Pick<Process, 'pid' | '
 	const parentOf = (child: number) => processes.find(process => process.pid === child)?.parentPid ?? 0;
 	for (let at = pid; at > 0 && !line.includes(at); at = parentOf(at)) line.push(at);
 	return line;
+}
+
+/**
+ * Pids of this console and of what it was started from, in the table of a host; empty where the table does not show it. Our
+ * pid alone would name a stranger behind `nsenter`, `docker exec` or `pct exec` on this very machine, and on any other: the
+ * start ticks and the boot tell whether it is us, by whatever route the table came.
+ */
+export function ownLine(
+	own: Identity | null | undefined,
+	{bootId, processes}: Pick<ProcessFacts, 'bootId' | 'processes'>,
+): readonly number[] {
+	return own && own.bootId === bootId && processOf(processes, own) ? lineage(own.pid, processes) : [];
 }

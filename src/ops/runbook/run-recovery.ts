@@ -7,6 +7,7 @@ import {
 	type Step,
 } from '../operations/operation.ts';
 import {type RunTools, runPlan} from '../operations/run.ts';
+import {createPace, type Hold} from './pace.ts';
 import type {Check} from './runbook.ts';
 
 /** Where in the recovery's step list each check and its operation's steps stand. */
@@ -61,8 +62,16 @@ export function planRecovery(checks: readonly Check[], situation: Situation): Re
 /** How long what cannot be told is asked again before it ends a recovery that is under way. */
 const PATIENCE_MS = 20_000;
 
-/** Walks the checks; mends what does not hold, inside what was shown; stops at the first thing outside it. */
-export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools: RunTools): Promise<RunOutcome> {
+/**
+ * Walks the checks; mends what does not hold, inside what was shown; stops at the first thing outside it. With a `hold` it
+ * goes step by step: the first operation begins at once, since it was just confirmed, every further one when a person says so.
+ */
+export async function runRecovery(
+	{plan, parts, scripts, nowMs}: Recovery,
+	tools: RunTools,
+	hold: Hold | null = null,
+): Promise<RunOutcome> {
+	const pace = createPace(hold);
 	const say = (index: number, state: 'running' | 'done' | 'failed' | 'skipped', words: string) =>
 		tools.emit({type: 'step', index, state, words, at: tools.clock()});
 	const end = async (outcome: RunOutcome, words: string) => {
@@ -75,7 +84,7 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 			for (let index = from + 1; index < from + count; index++) say(index, 'skipped', 'not needed');
 		};
 		say(from, 'running', check.says);
-		const reachedAt = tools.clock();
+		let reachedAt = tools.clock();
 		let failingSince: number | null = null;
 		// Each round mends one thing; as many rounds as there were things to mend, and one to see that all is well.
 		for (let round = 0; ; round++) {
@@ -121,6 +130,22 @@ export async function runRecovery({plan, parts, scripts, nowMs}: Recovery, tools
 					`${check.says}: "${strange.says}" is not what was confirmed; look at it and confirm again`,
 				);
 			}
+			if (!pace.mayBegin(next)) {
+				say(from, 'running', `waits before: ${next.title}`);
+				tools.emit({type: 'held', index: from, next, at: tools.clock()});
+				const choice = await pace.ask(next);
+				tools.emit({type: 'let-go', index: from, at: tools.clock()});
+				if (choice === 'stop') {
+					say(from, 'skipped', 'not begun');
+					return end('cancelled', `stopped before: ${next.title}; recover goes on from there`);
+				}
+				// Time has passed: what runs is planned on what is true by now, and shown again where that makes a difference.
+				say(from, 'running', check.says);
+				reachedAt = tools.clock();
+				round--;
+				continue;
+			}
+			pace.began();
 			let why = '';
 			const emit = (event: RunEvent) => {
 				if (event.type === 'ended') why = event.words;

@@ -2,20 +2,21 @@ import {fingerprint, judgeHostKey, knownLine} from './known-hosts.ts';
 import {localTransport} from './local.ts';
 import {finish} from './program.ts';
 import type {Asker, Question} from './question.ts';
+import {createSkips} from './skips.ts';
 import {readByChild} from './ssh-settings.ts';
 import {SYSTEM_ENVIRONMENT} from './transport.ts';
 import {unlockKey} from './unlock-key.ts';
 
 /**
  * Where the routes of a host bring what only the operator knows, and where the answers are remembered while the program runs:
- * opened keys, passwords, and what was skipped, so that nothing is asked twice. A question is never tied to one connection;
+ * opened keys, passwords, and what was skipped, so that nothing is asked twice unless the operator says so. A question is never tied to one connection;
  * when it is answered its route is tried anew. (Prompts of keyboard-interactive are: see ssh-login.ts.)
  */
 export type Desk = {
 	/** null: nobody is there to ask. */
 	readonly asker: Asker | null;
 	key(file: string, text: string): KeyState;
-	/** Asks for the passphrase, three times at most; then the key is open, or left out for good. */
+	/** Asks for the passphrase, three times at most; then the key is open, or left out. */
 	unlock(file: string, text: string): Promise<void>;
 	password(account: string): PasswordState;
 	/** `wrong`: the last one was not accepted. */
@@ -26,6 +27,8 @@ export type Desk = {
 	/** Prompts of one server were skipped or answered in vain: not asked again. */
 	giveUp(account: string, why: string): void;
 	givenUp(account: string): string | null;
+	/** What was skipped is asked for once more by the routes that want it while `work` tries them. */
+	again(work: () => Promise<void>): Promise<void>;
 };
 
 export type KeyState =
@@ -40,10 +43,9 @@ export type PasswordState =
 const TRIES = 3;
 
 export function openDesk(asker: Asker | null): Desk {
-	const keys = new Map<string, KeyState>();
-	const passwords = new Map<string, PasswordState>();
-	const hostKeys = new Map<string, string>();
-	const givenUp = new Map<string, string>();
+	const keys = new Map<string, string>();
+	const passwords = new Map<string, string>();
+	const skips = createSkips();
 	const open = new Map<string, Promise<void>>();
 
 	/** Two routes may want the same thing at the same time: it is asked once. */
@@ -60,38 +62,54 @@ export function openDesk(asker: Asker | null): Desk {
 			const passphrase = await ask({kind: 'passphrase', file, again: turn > 0});
 			if (passphrase === null) return leaveOut(file, 'its passphrase was not given');
 			const unlocked = await unlockKey(text, passphrase);
-			if (unlocked.kind === 'open') return void keys.set(file, unlocked);
+			if (unlocked.kind === 'open') return void keys.set(file, unlocked.text);
 			if (unlocked.kind === 'unreadable') return leaveOut(file, unlocked.why);
 		}
 		leaveOut(file, `${TRIES} passphrases did not open it`);
 	}
 
-	function leaveOut(file: string, why: string): void {
-		keys.set(file, {kind: 'left-out', why});
+	const leaveOut = (file: string, why: string): void => skips.add(`key ${file}`, why);
+
+	function keyState(file: string): KeyState {
+		const text = keys.get(file);
+		if (text !== undefined) return {kind: 'open', text};
+		const why = skips.why(`key ${file}`);
+		return why === null ? {kind: 'locked'} : {kind: 'left-out', why};
+	}
+
+	function passwordState(account: string): PasswordState {
+		const password = passwords.get(account);
+		if (password !== undefined) return {kind: 'given', password};
+		return {kind: skips.why(`password ${account}`) === null ? 'unasked' : 'skipped'};
 	}
 
 	async function decide(name: string, key: Buffer, file: string, hashed: boolean): Promise<void> {
 		const answer = await ask({kind: 'host-key', name, label: fingerprint(key), file});
 		const trouble = answer === 'yes' ? await keepHostKey(name, key, file, hashed) : 'it was not accepted';
-		if (trouble !== null) hostKeys.set(`${name} ${key.toString('base64')}`, trouble);
+		if (trouble !== null) skips.add(hostKeyTopic(name, key), trouble);
 	}
 
 	return {
 		asker,
-		key: file => keys.get(file) ?? {kind: 'locked'},
+		key: keyState,
 		unlock: (file, text) => once(`key ${file}`, () => unlock(file, text)),
-		password: account => passwords.get(account) ?? {kind: 'unasked'},
+		password: passwordState,
 		askPassword: (account, wrong) =>
 			once(`password ${account}`, async () => {
 				const password = await ask({kind: 'password', account, again: wrong});
-				passwords.set(account, password === null ? {kind: 'skipped'} : {kind: 'given', password});
+				if (password !== null) return void passwords.set(account, password);
+				passwords.delete(account);
+				skips.add(`password ${account}`, 'the password was not given');
 			}),
-		hostKeyTrouble: (name, key) => hostKeys.get(`${name} ${key.toString('base64')}`) ?? null,
+		hostKeyTrouble: (name, key) => skips.why(hostKeyTopic(name, key)),
 		decideHostKey: (name, key, file, hashed) => once(`host key ${name}`, () => decide(name, key, file, hashed)),
-		giveUp: (account, why) => void givenUp.set(account, why),
-		givenUp: account => givenUp.get(account) ?? null,
+		giveUp: (account, why) => skips.add(`prompts ${account}`, why),
+		givenUp: account => skips.why(`prompts ${account}`),
+		again: skips.again,
 	};
 }
+
+const hostKeyTopic = (name: string, key: Buffer): string => `host key ${name} ${key.toString('base64')}`;
 
 /**
  * One line behind the others, in one write, by a child: the operator's home may be a mount that hangs. Read back, since only

@@ -19,6 +19,8 @@ export type Host = {
 	send(script: string, input: Buffer, limitMs: number, sending?: Sending): Promise<Outcome<Answer>>;
 	/** Resolves once a route works or none does, and no question of theirs is open. */
 	settle(): Promise<void>;
+	/** Tries again, because the operator says so, what is better than the route that works; resolves as `settle` does. */
+	reconnect(): Promise<void>;
 	readonly status: HostStatus;
 	close(): void;
 };
@@ -31,6 +33,7 @@ export type HostStatus = {
 };
 
 export type HostOptions = {
+	/** `outer`: the hypervisor, where a route leads into one of its guests. */
 	readonly routes: readonly {readonly transport: Transport; readonly outer: Transport | null}[];
 	readonly onStatus: (status: HostStatus) => void;
 	/** How long one route may take to say hello. */
@@ -249,6 +252,11 @@ export function openHost({
 	}, retryMs);
 	returning.unref();
 
+	async function settle(): Promise<void> {
+		await route();
+		while (retries.size > 0 && !closed) await Promise.all(retries);
+	}
+
 	/** Which route said what stands in the status, once, and not in every answer. */
 	const nowhere = () => bad({kind: 'unreachable', phase: 'connect', detail: 'no route to the host answers'});
 
@@ -300,9 +308,12 @@ export function openHost({
 				if (!isFull(outcome) || !(await makeRoom(openMs))) return outcome;
 				return sendTo(transport, script, input, {...sending, openMs, limitMs});
 			}),
-		async settle() {
-			await route();
-			while (retries.size > 0 && !closed) await Promise.all(retries);
+		settle,
+		async reconnect() {
+			await finding;
+			restUntil = 0;
+			await Promise.all(routes.slice(0, working ?? 0).map((_, index) => tryAgain(index)));
+			await settle();
 		},
 		get status() {
 			return status;

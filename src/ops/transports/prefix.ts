@@ -153,6 +153,20 @@ const nameOf = ([program = '']: Command): string => program.slice(program.lastIn
 export const completePrefix = (prefix: Command): Command =>
 	links(prefix).flatMap(link => PROGRAMS[nameOf(link)]?.complete(link) ?? link);
 
+/** A guest of a hypervisor, and the words that ask about it. */
+export type Guest = {readonly pct: Command; readonly id: string};
+
+/**
+ * The guest that a prefix leads into; null when it leads elsewhere. It is asked about with the words that lead into it, since
+ * what may be run on the hypervisor, and as whom, is known of these alone.
+ */
+export function guestIn(given: Command): Guest | null {
+	const words = completePrefix(given);
+	const at = words.findIndex((word, index) => nameOf([word]) === 'pct' && words[index + 1] === 'exec');
+	const id = words[at + 2];
+	return at >= 0 && id !== undefined && /^\d+$/.test(id) ? {pct: words.slice(0, at + 1), id} : null;
+}
+
 /** The command behind its prefix. */
 export const behind = (prefix: Command, command: Command): Command =>
 	links(prefix).some(link => nameOf(link) === 'ssh') ? [...prefix, show(command)] : [...prefix, ...command];

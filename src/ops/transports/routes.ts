@@ -2,6 +2,7 @@ import type {RouteConfig, Target} from '../target.ts';
 import {type Desk, openDesk} from './desk.ts';
 import {type Host, type HostOptions, openHost} from './host.ts';
 import {localTransport} from './local.ts';
+import {guestIn} from './prefix.ts';
 import type {Asker} from './question.ts';
 import {sshTransport} from './ssh.ts';
 import type {Operator} from './ssh-settings.ts';
@@ -16,7 +17,21 @@ export type HostOfOptions = Omit<HostOptions, 'routes'> & {
 /** The host of a target: its routes made of the three kinds of transport, with one desk. Nothing is opened yet. */
 export function hostOf(target: Target, operator: Operator, {asker = null, ...options}: HostOfOptions): Host {
 	const desk = openDesk(asker);
-	return openHost({...options, routes: target.routes.map(route => transportsOf(route, operator, desk))});
+	const host = openHost({...options, routes: target.routes.map(route => transportsOf(route, operator, desk))});
+	let trying: Promise<void> | null = null;
+	function reconnect(): Promise<void> {
+		trying ??= desk.again(host.reconnect).finally(() => {
+			trying = null;
+		});
+		return trying;
+	}
+	return {
+		...host,
+		reconnect,
+		get status() {
+			return host.status;
+		},
+	};
 }
 
 function transportsOf(
@@ -28,5 +43,6 @@ function transportsOf(
 		route.ssh === null ? localTransport(environment) : sshTransport(route, environment, operator, {desk});
 	if (!route.through) return {transport: near(route.environment), outer: null};
 	const outer = near(SYSTEM_ENVIRONMENT);
-	return {transport: throughTransport(outer, route.through, route.environment), outer};
+	const transport = throughTransport(outer, route.through, route.environment);
+	return {transport, outer: guestIn(route.through) ? outer : null};
 }

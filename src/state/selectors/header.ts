@@ -24,6 +24,8 @@ export type HeaderModel = {
 	readonly ageMs: number | null;
 	readonly failing: number;
 	readonly running: string | null;
+	/** A recovery stands still until a person has chosen. */
+	readonly waits: boolean;
 	readonly configTrouble: string | null;
 };
 
@@ -50,6 +52,7 @@ export const selectHeader: (state: ConsoleState) => HeaderModel = derive(
 		ageMs: newest(facts, nowMs),
 		failing: Object.values(facts).filter(reading => reading?.failing).length,
 		running: operation.phase === 'running' ? operation.plan.title : null,
+		waits: operation.phase === 'running' && operation.held !== undefined,
 		configTrouble: session.configTrouble,
 	}),
 );

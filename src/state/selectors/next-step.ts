@@ -20,9 +20,9 @@ export type RunbookModel = {
 export type NextStep = {readonly says: string; readonly words: string; readonly operation: OperationId};
 
 export const selectRunbook: (state: ConsoleState) => RunbookModel = derive(
-	[state => state.target, state => state.facts, state => state.nowMs, state => state.session.ownPid],
-	(target, facts, nowMs, ownPid) => {
-		const walked = walk(RECOVER, {target, facts, nowMs, ownPid});
+	[state => state.target, state => state.facts, state => state.nowMs, state => state.session.own],
+	(target, facts, nowMs, own) => {
+		const walked = walk(RECOVER, {target, facts, nowMs, own});
 		const first = walked.find(({verdict}) => verdict.state !== 'met');
 		return {
 			checks: walked.map(({check, verdict}) => ({

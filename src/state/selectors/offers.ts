@@ -38,12 +38,12 @@ export const selectOffers: (state: ConsoleState) => readonly Offer[] = derive(
 		state => state.operation.phase,
 		state => state.journal,
 	],
-	(target, facts, nowMs, {readOnly, ownPid}, phase, journal) =>
+	(target, facts, nowMs, {readOnly, own}, phase, journal) =>
 		OFFERED.flatMap(id => {
 			const entry = OPERATIONS.find(operation => operation.id === id);
 			if (!entry) return [];
 			const {title, tier} = entry;
-			const made = entry.plan({target, facts, nowMs, ownPid, done: doneWork(journal)}, null);
+			const made = entry.plan({target, facts, nowMs, own, done: doneWork(journal)}, null);
 			const plan = isRefusal(made) ? null : made;
 			const why = readOnly
 				? 'read-only: W to leave'

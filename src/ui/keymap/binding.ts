@@ -42,6 +42,8 @@ export type LayerScope =
 	| 'details'
 	| 'unlock'
 	| 'quit'
+	/** A recovery that waits before its next operation. */
+	| 'held'
 	/** Tier 1: two buttons. */
 	| 'confirm'
 	/** Tier 2 and 3: a word must be typed. */
@@ -73,6 +75,8 @@ export function scopesOf({view}: ConsoleState): readonly Scope[] {
 			return [top.plan.tier === 1 ? 'confirm' : 'confirm-word', 'always'];
 		case 'ask':
 			return [top.question.kind === 'host-key' ? 'ask-yes' : 'ask', 'always'];
+		case 'held':
+			return ['held', 'always'];
 		case 'operations':
 			return ['menu', 'layer', 'always'];
 		default:

@@ -30,7 +30,7 @@ export function resolve(
 		if (hit) return hit.means(state, moment);
 		if (press.text !== null && TEXT_SCOPES.has(scope)) return typed(press, press.text, scope, state, moment);
 	}
-	return refused(`${press.name} does nothing here${scopes.includes('global') ? ' (? for help)' : ''}`);
+	return refused(`${keyLabel(press.name)} does nothing here${scopes.includes('global') ? ' (? for help)' : ''}`);
 }
 
 /**

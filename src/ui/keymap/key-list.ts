@@ -12,6 +12,7 @@ const PLACES: Readonly<Partial<Record<Scope, string>>> = {
 	confirm: 'confirm, tier 1',
 	ask: 'question of a route',
 	'ask-yes': 'unknown host key',
+	held: 'recovery that waits',
 	'confirm-word': 'confirm, tier 2 and 3',
 };
 

@@ -61,8 +61,15 @@ export const layerBindings: readonly Binding[] = [
 
 	{scope: 'confirm-word', keys: ['escape'], says: 'cancel', group: 'Dialogs', hint: {rank: 1, label: 'cancel'}, means: () => ({type: 'back'})},
 	{scope: 'confirm-word', keys: ['enter'], says: 'do it, once the word is typed', group: 'Act', acts: true, hint: {rank: 2, label: 'do it'}, means: confirmWord},
+	{scope: 'confirm-word', keys: ['tab'], says: 'a recovery: all at once, or step by step', group: 'Act', hint: {rank: 3, label: 'step by step'}, means: otherPace},
 	{scope: 'confirm-word', keys: ['backspace'], says: 'erase', group: 'Dialogs', means: () => ({type: 'erase'})},
 	...motions('confirm-word', 'Dialogs', unlettered),
+
+	{scope: 'held', keys: ['y'], says: 'do the step that is shown', group: 'Act', acts: true, hint: {rank: 1, label: 'do this step'}, means: (state, moment) => settled({type: 'go-on', choice: 'next'})(state, moment)},
+	{scope: 'held', keys: ['Y'], says: 'do it and all the rest', group: 'Act', acts: true, hint: {rank: 2, label: 'all the rest'}, means: (state, moment) => settled({type: 'go-on', choice: 'rest'})(state, moment)},
+	{scope: 'held', keys: ['escape'], says: 'stop here; recover goes on from there', group: 'Act', acts: true, hint: {rank: 3, label: 'stop here'}, means: (state, moment) => settled({type: 'go-on', choice: 'stop'})(state, moment)},
+	{scope: 'held', keys: ['tab', 'q'], says: 'lay it aside; it goes on waiting', group: 'Dialogs', hint: {rank: 4, label: 'look around'}, means: () => ({type: 'back'})},
+	...motions('held', 'Dialogs'),
 
 	{scope: 'ask', keys: ['enter'], says: 'give the answer', group: 'Dialogs', acts: true, hint: {rank: 1, label: 'answer'}, means: (state, moment) => settled({type: 'accept'})(state, moment)},
 	{scope: 'ask', keys: ['escape'], says: 'skip it: the route goes on without', group: 'Dialogs', hint: {rank: 2, label: 'skip'}, means: () => ({type: 'back'})},
@@ -135,6 +142,12 @@ function otherButton(state: ConsoleState): Meaning {
 
 function pressButton(state: ConsoleState, moment: Moment): Meaning {
 	return tooSoon(state, moment) ?? (topOf(state, 'confirm')?.button === 'go' ? {type: 'accept'} : {type: 'back'});
+}
+
+function otherPace(state: ConsoleState): Meaning {
+	return topOf(state, 'confirm')?.plan.operation === 'recover'
+		? {type: 'toggle-stepwise'}
+		: refused('only a recovery goes step by step');
 }
 
 function confirmWord(state: ConsoleState, moment: Moment): Meaning {

@@ -29,9 +29,11 @@ export const paneBindings: readonly Binding[] = [
 	{scope: 'processes', keys: ['t', 'f5'], says: 'tree or flat list', group: 'Read', hint: {rank: 10, label: 'tree'}, means: () => ({type: 'toggle-tree'})},
 	{scope: 'global', keys: ['p'], says: 'freeze the display; looking and alerts go on', group: 'Read', hint: {rank: 12, label: 'freeze'}, means: () => ({type: 'toggle-freeze'})},
 	{scope: 'global', keys: ['r'], says: 'look at everything now', group: 'Read', means: () => ({type: 'look', probes: 'all'})},
+	{scope: 'global', keys: ['C'], says: 'try the routes again, and ask again for keys that were skipped', group: 'Read', means: reconnect},
 	{scope: 'global', keys: ['m'], says: 'set a mark in the timeline', group: 'Read', means: () => ({type: 'mark'})},
 
 	{scope: 'global', keys: ['o'], says: 'operations: what can be done, and why not', group: 'Act', hint: {rank: 1, label: 'operations'}, means: () => ({type: 'open', overlay: 'operations'})},
+	{scope: 'global', keys: ['H'], says: 'back to the step that a recovery waits with', group: 'Act', hint: {rank: 0, label: 'the step that waits'}, means: held},
 	{scope: 'processes', keys: ['x', 'f9'], says: 'send a signal to the process', group: 'Act', acts: true, hint: {rank: 4, label: 'signal'}, means: signalProcess},
 	{scope: 'gpu', keys: ['x', 'f9'], says: 'send a signal to the holder of the card', group: 'Act', acts: true, hint: {rank: 4, label: 'signal'}, means: signalHolder},
 	{scope: 'global', keys: ['!'], says: 'dry run on or off: show the commands, send nothing', group: 'Act', means: () => ({type: 'toggle-dry-run'})},
@@ -63,6 +65,18 @@ function acknowledge(state: ConsoleState): Meaning {
 	return selectAlerts(state).unacknowledged > 0
 		? {type: 'acknowledge', alertId: 'all'}
 		: refused('no alert waits to be seen');
+}
+
+function reconnect({route}: ConsoleState): Meaning {
+	return route.state === 'up' && route.passedOver.length === 0
+		? refused('the best route works: there is nothing to try again')
+		: {type: 'reconnect'};
+}
+
+function held({operation}: ConsoleState): Meaning {
+	return operation.phase === 'running' && operation.held
+		? {type: 'open', overlay: 'held'}
+		: refused('no recovery waits for you');
 }
 
 function signalProcess(state: ConsoleState): Meaning {

@@ -28,7 +28,14 @@ export function askLayer({question, at, shown, filled, complaint}: AskOverlay, s
 			...label.map((line): Row => [span(line, 'title')]),
 			[span(typed, 'accent')],
 			...(complaint ? [[span(complaint, 'bad')]] : []),
-			[span(question.kind === 'host-key' ? 'Enter keeps it, Esc refuses' : 'Enter answers, Esc skips', 'dim')],
+			[
+				span(
+					question.kind === 'host-key'
+						? 'Enter keeps it, Esc refuses; C asks again later'
+						: 'Enter answers, Esc skips; C asks again later',
+					'dim',
+				),
+			],
 		],
 		stands: {by: 'scroll', at: 0},
 		width,

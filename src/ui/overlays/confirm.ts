@@ -18,7 +18,12 @@ export function confirmLayer(dialog: ConfirmOverlay, state: ConsoleState, screen
 			span(`  on ${state.target.name}  tier ${plan.tier}, ${TIERS[plan.tier]}`, 'dim'),
 		],
 		body: planRows(plan, width),
-		foot: [[], ...prompt(dialog, state), ...(dialog.complaint ? [[span(dialog.complaint, 'bad')]] : [])],
+		foot: [
+			[],
+			...paceRow(dialog),
+			...prompt(dialog, state),
+			...(dialog.complaint ? [[span(dialog.complaint, 'bad')]] : []),
+		],
 		stands: {by: 'scroll', at: dialog.scroll},
 		width,
 	};
@@ -63,6 +68,15 @@ function block(mark: string, text: string, width: number, tone: Tone): readonly 
 	return wrap(clean(text), width - mark.length).map(
 		(line, index): Row => [span(index === 0 ? mark : indent, 'dim'), {text: line, tone}],
 	);
+}
+
+function paceRow({plan, stepwise}: ConfirmOverlay): readonly Row[] {
+	if (plan.operation !== 'recover') return [];
+	return [
+		stepwise
+			? [span('step by step', 'title'), span(': waits before each further operation   Tab: all at once', 'dim')]
+			: [span('all at once', 'title'), span('   Tab: step by step', 'dim')],
+	];
 }
 
 function prompt(dialog: ConfirmOverlay, state: ConsoleState): readonly Row[] {

@@ -5,6 +5,7 @@ import {Region} from '../parts/region.tsx';
 import {AlertsTable, alertsLayer} from './alerts.tsx';
 import {askLayer} from './ask.ts';
 import {confirmLayer} from './confirm.ts';
+import {heldLayer} from './held.ts';
 import {type Layer, layerRows, placeOf, type Screen} from './layer.ts';
 import {operationsLayer, paletteLayer, signalsLayer} from './menus.ts';
 import {commandLogLayer, detailsLayer, filterLayer, helpLayer, quitLayer, unlockLayer} from './texts.ts';
@@ -34,6 +35,8 @@ export function topLayer(state: ConsoleState, screen: Screen): Layer | null {
 			return unlockLayer(state);
 		case 'quit':
 			return quitLayer(state);
+		case 'held':
+			return heldLayer(top, state, screen);
 		case 'confirm':
 			return confirmLayer(top, state, screen);
 		case 'ask':

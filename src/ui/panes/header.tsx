@@ -43,6 +43,7 @@ export function headerRow(model: HeaderModel, alerts: AlertsModel, width: number
 					},
 				]
 			: []),
+		...(model.waits ? [{keep: 1, row: [span('  WAITS', 'warn')]}] : []),
 		...(model.running ? [{keep: 5, row: [span('  runs ', 'accent'), span(model.running)]}] : []),
 		...(model.configTrouble
 			? [{keep: 7, row: [span(`  CONFIG: ${truncate(clean(model.configTrouble), 60)}`, 'warn')]}]

@@ -183,7 +183,10 @@ test('free-gpus ends orphans by identity, and leaves daemons, this console and p
 		},
 		services: {manager: 'systemd', units: []},
 	});
-	const plan = planned('free-gpus', {...situation, ownPid: 4003});
+	const plan = planned('free-gpus', {
+		...situation,
+		own: {bootId: situation.facts.processes?.last?.value.bootId ?? '', pid: 4003, startTicks: own.startTicks},
+	});
 	expect(plan.targets.map(({identity}) => identity)).toEqual([`4001@${orphan.startTicks}`]);
 	expect(plan.excluded.map(({says}) => says.replace(/.*: /, ''))).toEqual([
 		'infrastructure of the driver',

@@ -1,5 +1,5 @@
 import {describe, expect, it} from 'vitest';
-import {guest} from '../../../src/ops/probes/guest.ts';
+import {guest, guestOf} from '../../../src/ops/probes/guest.ts';
 import type {RouteConfig} from '../../../src/ops/target.ts';
 import {SYSTEM_ENVIRONMENT} from '../../../src/ops/transports/transport.ts';
 import {answerOf, contextOf, look, makeTree, pathWith} from './support.ts';
@@ -23,6 +23,38 @@ describe('the guest as its hypervisor sees it', () => {
 		expect(guest.script(contextOf({target}))).toContain('timeout -k 1 5 pct status 129');
 		expect(guest.script(contextOf())).toBeNull();
 		expect(guest.script(contextOf({target: {routes: [route(['docker', 'exec', '-i', 'x'])]}}))).toBeNull();
+	});
+
+	it.each<[string, readonly string[] | null, string | null]>([
+		['pct itself', ['pct', 'exec', '129', '--'], 'pct 129'],
+		['without the dashes', ['pct', 'exec', '129'], 'pct 129'],
+		['by its path', ['/usr/sbin/pct', 'exec', '129', '--'], '/usr/sbin/pct 129'],
+		['behind sudo', ['sudo', '-n', 'pct', 'exec', '129', '--'], 'sudo -n pct 129'],
+		['behind a sudo that would ask', ['sudo', 'pct', 'exec', '129', '--'], 'sudo -n pct 129'],
+		[
+			'behind a sudo with a user',
+			['/usr/bin/sudo', '-n', '-u', 'root', '/usr/sbin/pct', 'exec', '129'],
+			'/usr/bin/sudo -n -u root /usr/sbin/pct 129',
+		],
+		['behind another node', ['ssh', 'pve2', 'pct', 'exec', '129', '--'], 'ssh pve2 pct 129'],
+		['with more behind it', ['pct', 'exec', '129', '--', 'docker', 'exec', '-i', 'ml'], 'pct 129'],
+		['a guest in a guest, by the outer one', ['pct', 'exec', '129', '--', 'pct', 'exec', '5', '--'], 'pct 129'],
+		['no guest', ['docker', 'exec', '-i', 'pct'], null],
+		['another verb', ['pct', 'enter', '129'], null],
+		['no number', ['pct', 'exec', '--', 'sh'], null],
+		['a virtual machine', ['qm', 'guest', 'exec', '101', '--'], null],
+		['a direct route', null, null],
+	])('is found in the words of the route: %s', (_, through, wanted) => {
+		const found = guestOf({routes: [route(null), route(through)]});
+		expect(found && `${found.pct.join(' ')} ${found.id}`).toBe(wanted);
+	});
+
+	it('is asked with the words that the route goes by', () => {
+		const script = guest.script(
+			contextOf({target: {routes: [route(['sudo', '-n', '/opt/a b/pct', 'exec', '129', '--'])]}}),
+		);
+		expect(script).toContain("timeout -k 1 5 sudo -n '/opt/a b/pct' status 129 2>&1");
+		expect(script).toContain("timeout -k 1 5 sudo -n '/opt/a b/pct' config 129 2>/dev/null");
 	});
 
 	it.each<[string, string, Parameters<typeof parse>[1], string]>([

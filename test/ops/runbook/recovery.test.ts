@@ -4,6 +4,7 @@ import {NO_FACTS} from '../../../src/ops/facts.ts';
 import type {Plan, RunEvent, Situation, Verdict} from '../../../src/ops/operations/operation.ts';
 import type {RunTools} from '../../../src/ops/operations/run.ts';
 import {good} from '../../../src/ops/outcome.ts';
+import type {Choice} from '../../../src/ops/runbook/pace.ts';
 import {planRecovery, type Recovery, runRecovery} from '../../../src/ops/runbook/run-recovery.ts';
 import type {Check} from '../../../src/ops/runbook/runbook.ts';
 import type {Host} from '../../../src/ops/transports/host.ts';
@@ -123,4 +124,105 @@ test('what cannot be told under way is asked again, since a lost route takes onl
 	};
 	expect(await runRecovery(recovery, {...tools, look, clock: () => now})).toBe('done');
 	expect(sent).toEqual(['mend a']);
+});
+
+test('step by step: the first step was just confirmed, every further one waits until a person says so', async () => {
+	const {recovery, tools, sent, events} = world();
+	const shown: string[] = [];
+	const hold = async (next: Plan): Promise<Choice> => {
+		shown.push(`${next.title} after ${sent.join()}`);
+		return 'next';
+	};
+	expect(await runRecovery(recovery, tools, hold)).toBe('done');
+	expect(shown).toEqual(['mend b after mend a']);
+	expect(sent).toEqual(['mend a', 'mend b']);
+	expect(events.flatMap(({type}) => (type === 'held' || type === 'let-go' ? [type] : []))).toEqual(['held', 'let-go']);
+	expect(events).toContainEqual(
+		expect.objectContaining({type: 'held', index: 2, next: expect.objectContaining({title: 'mend b'})}),
+	);
+});
+
+test('step by step: stopped before a step, nothing of it has begun, and a later recovery has only that left', async () => {
+	const {recovery, tools, sent, events, checks} = world();
+	expect(await runRecovery(recovery, tools, async () => 'stop')).toBe('cancelled');
+	expect(sent).toEqual(['mend a']);
+	expect(events.at(-1)).toMatchObject({
+		type: 'ended',
+		outcome: 'cancelled',
+		words: 'stopped before: mend b; recover goes on from there',
+	});
+	const later = planRecovery(checks, tools.situation()) as Recovery;
+	expect([...later.scripts]).toEqual(['mend b']);
+	expect(await runRecovery(later, tools, async () => 'stop')).toBe('done');
+});
+
+/** `world` with a third broken thing, so that there are two holds. */
+function wider() {
+	const made = world();
+	made.broken.add('c');
+	const {checks} = made;
+	const third: Check = {
+		...(checks[0] as Check),
+		id: 'c',
+		says: 'c is well',
+		holds: () => (made.broken.has('c') ? {state: 'pending', words: 'broken'} : {state: 'met', words: 'well'}),
+		plans: () => [planFor('c', 'mend c')],
+	};
+	const recovery = planRecovery([...checks, third], made.tools.situation()) as Recovery;
+	return {...made, recovery};
+}
+
+test('step by step: all the rest is asked for once', async () => {
+	const {recovery, tools, sent} = wider();
+	let holds = 0;
+	const hold = async (): Promise<Choice> => {
+		holds++;
+		return 'rest';
+	};
+	expect(await runRecovery(recovery, tools, hold)).toBe('done');
+	expect(holds).toBe(1);
+	expect(sent).toEqual(['mend a', 'mend b', 'mend c']);
+});
+
+test('step by step: what changed while it waited is looked at anew', async () => {
+	const {recovery, tools, sent, broken, command} = wider();
+	const shown: string[] = [];
+	const hold = async (next: Plan): Promise<Choice> => {
+		shown.push(next.title);
+		if (next.title === 'mend b') broken.delete('b');
+		return 'next';
+	};
+	expect(await runRecovery(recovery, tools, hold)).toBe('done');
+	expect(shown).toEqual(['mend b', 'mend c']);
+	expect(sent).toEqual(['mend a', 'mend c']);
+
+	const other = world();
+	const strange = async (): Promise<Choice> => {
+		other.command.b = 'mend b --force';
+		return 'next';
+	};
+	expect(await runRecovery(other.recovery, other.tools, strange)).toBe('refused');
+	expect(other.sent).toEqual(['mend a']);
+	expect(command.b).toBe('mend b');
+});
+
+test('step by step: other commands than those shown in the hold are shown before they run, also inside the bounds', async () => {
+	const {checks, tools, sent, broken, command} = world();
+	const both = (checks[1] as Check).plans;
+	const second: Check = {
+		...(checks[1] as Check),
+		plans: situation => [...both(situation), planFor('b', 'mend b')],
+	};
+	command.b = 'mend b gently';
+	const recovery = planRecovery([checks[0] as Check, second], tools.situation()) as Recovery;
+	const shown: string[] = [];
+	const hold = async (next: Plan): Promise<Choice> => {
+		shown.push(next.steps.map(step => (step.kind === 'wait' ? '' : step.script)).join());
+		command.b = 'mend b';
+		return 'next';
+	};
+	expect(await runRecovery(recovery, tools, hold)).toBe('done');
+	expect(shown).toEqual(['mend b gently', 'mend b']);
+	expect(sent).toEqual(['mend a', 'mend b']);
+	expect(broken.size).toBe(0);
 });

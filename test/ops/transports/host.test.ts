@@ -1,7 +1,10 @@
 import {afterEach, describe, expect, it, test} from 'vitest';
+import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
+import type {RouteConfig} from '../../../src/ops/target.ts';
 import {openDesk} from '../../../src/ops/transports/desk.ts';
 import {type Host, type HostStatus, openHost} from '../../../src/ops/transports/host.ts';
 import {localTransport} from '../../../src/ops/transports/local.ts';
+import {hostOf} from '../../../src/ops/transports/routes.ts';
 import {sshTransport} from '../../../src/ops/transports/ssh.ts';
 import {SYSTEM_ENVIRONMENT} from '../../../src/ops/transports/transport.ts';
 import {answering} from '../../support/asker.ts';
@@ -42,6 +45,40 @@ test('the first route that works is used', async () => {
 	const {host} = await twoRoutes();
 	expect(await where(host)).toBe('/root');
 	expect(host.status).toMatchObject({state: 'up', passedOver: []});
+});
+
+test('a key that was skipped is asked for again when the operator reconnects, and never by itself', async () => {
+	const server = await startSshServer({passphrase: 'open sesame'});
+	servers.push(server);
+	const asker = answering(null, null, ['open sesame']);
+	const local = {...LOCAL_TARGET.routes[0], environment: {...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'}};
+	const target = {...LOCAL_TARGET, routes: [server.route, local as RouteConfig]};
+	const host = hostOf(target, OPERATOR, {onStatus() {}, asker, retryMs: 50});
+	hosts.push(host);
+	await host.settle();
+	expect(await where(host)).toBe('/by-the-other-way');
+	await new Promise(resolve => setTimeout(resolve, 600));
+	expect(asker.asked).toHaveLength(1);
+	await host.reconnect();
+	expect(await where(host)).toBe('/by-the-other-way');
+	await new Promise(resolve => setTimeout(resolve, 600));
+	expect(asker.asked).toHaveLength(2);
+	await host.reconnect();
+	expect(asker.asked).toHaveLength(3);
+	expect(await where(host)).toBe('/root');
+	expect(host.status).toMatchObject({state: 'up', passedOver: []});
+});
+
+test('with no route at all, reconnecting does not wait for the rest that a failed search takes', async () => {
+	const server = await startSshServer({passphrase: 'open sesame'});
+	servers.push(server);
+	const asker = answering(null, ['open sesame']);
+	const host = hostOf({...LOCAL_TARGET, routes: [server.route]}, OPERATOR, {onStatus() {}, asker});
+	hosts.push(host);
+	await host.settle();
+	expect(host.status.state).toBe('down');
+	await host.reconnect();
+	expect(host.status.state).toBe('up');
 });
 
 test('a route that freezes is passed over with its reason, and taken back when it answers again', async () => {

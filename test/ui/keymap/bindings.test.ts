@@ -19,6 +19,7 @@ const ACTS: ReadonlySet<Action['type']> = new Set([
 	'accept',
 	'quit',
 	'abort-operation',
+	'go-on',
 ]);
 
 const press = (name: string, burst = false): Press => ({name, text: name.length === 1 ? name : null, burst});
@@ -42,6 +43,24 @@ function confirming(
 		complaint: null,
 		...change,
 	});
+}
+
+/** A recovery that waits before its next step. */
+function waiting(): ConsoleState {
+	const next = operationEntry('stop-service')?.plan(mendableState(), null);
+	const plan = operationEntry('recover')?.plan(mendableState(), null);
+	if (!next || isRefusal(next) || !plan || isRefusal(plan)) throw new Error('no plan');
+	return {
+		...over({type: 'held', openedAt: NOW, scroll: 0}),
+		operation: {
+			phase: 'running',
+			plan,
+			steps: [],
+			startedAt: NOW,
+			output: [],
+			held: {next, check: 'services', since: NOW},
+		},
+	};
 }
 
 describe('the table', () => {
@@ -106,6 +125,7 @@ describe('the table', () => {
 			over({type: 'quit', openedAt: 0}),
 			confirming('stop-service', {typed: 'int4'}),
 			over({type: 'palette', text: '', index: 0}),
+			waiting(),
 		];
 		for (const state of states) {
 			for (const binding of bindings.filter(one => scopesOf(state).includes(one.scope) && one.scope !== 'filter')) {
@@ -150,6 +170,17 @@ describe('resolve', () => {
 		expect(meant('x', locked)).toEqual({refused: 'read-only: W to leave'});
 		expect(meant('W', locked)).toEqual({type: 'open', overlay: 'unlock'});
 		expect(meant('W', state)).toEqual({type: 'read-only', on: true});
+	});
+
+	it('tries the routes again only where one was passed over', () => {
+		const state = sampleState();
+		const route = (change: Partial<ConsoleState['route']>) => ({...state, route: {...state.route, ...change}});
+		const passedOver = [{label: 'ssh gpu', reason: 'its passphrase was not given', at: NOW}];
+		expect(meant('C', route({state: 'up', passedOver}))).toEqual({type: 'reconnect'});
+		expect(meant('C', route({state: 'down', passedOver: []}))).toEqual({type: 'reconnect'});
+		expect(meant('C', route({state: 'up', passedOver: []}))).toEqual({
+			refused: 'the best route works: there is nothing to try again',
+		});
 	});
 
 	it('takes the process of the cursor, or of the card, for a signal', () => {
@@ -223,6 +254,26 @@ describe('confirming', () => {
 			refused: 'read it first: Enter works in 2 s',
 		});
 		expect(meant('enter', state, {...MOMENT, nowMs: NOW + 3_000})).toEqual({type: 'accept'});
+	});
+
+	it('lets a recovery be taken step by step, and nothing else', () => {
+		expect(meant('tab', confirming('recover'))).toEqual({type: 'toggle-stepwise'});
+		expect(meant('tab', confirming('stop-service'))).toEqual({refused: 'only a recovery goes step by step'});
+	});
+
+	it('goes on from a hold by keys that mean nothing elsewhere, alone, and not in the first 300 ms', () => {
+		expect(meant('y', waiting(), settled)).toEqual([{type: 'go-on', choice: 'next'}]);
+		expect(meant('Y', waiting(), settled)).toEqual([{type: 'go-on', choice: 'rest'}]);
+		expect(meant('escape', waiting(), settled)).toEqual([{type: 'go-on', choice: 'stop'}]);
+		for (const key of ['y', 'Y', 'escape']) {
+			expect(meant(key, waiting(), soon)).toEqual({refused: 'too soon: the dialog has only just opened'});
+			expect(meant(key, waiting(), settled, true)).toMatchObject({refused: expect.stringContaining('do not act')});
+		}
+		expect(meant('enter', waiting(), settled)).toMatchObject({refused: expect.stringContaining('does nothing here')});
+		const aside = {...waiting(), view: sampleState().view};
+		for (const key of ['y', 'Y']) expect(meant(key, aside)).toHaveProperty('refused');
+		expect(meant('H', aside)).toEqual({type: 'open', overlay: 'held'});
+		expect(meant('H', sampleState())).toEqual({refused: 'no recovery waits for you'});
 	});
 
 	it('stands on Cancel for what can be undone', () => {

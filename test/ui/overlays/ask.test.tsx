@@ -47,7 +47,7 @@ test('a passphrase is asked for by its file and never shown', () => {
 		'passphrase of /me/.ssh/id:',
 		'(not shown)_',
 		'that was not it',
-		'Enter answers, Esc skips',
+		'Enter answers, Esc skips; C asks again later',
 	]);
 });
 
@@ -61,7 +61,7 @@ test('a host key is shown with name, type, fingerprint and the file that would k
 		'',
 		'type yes to keep this key:',
 		'ye_',
-		'Enter keeps it, Esc refuses',
+		'Enter keeps it, Esc refuses; C asks again later',
 	]);
 });
 
@@ -80,7 +80,7 @@ describe("a server's own words", () => {
 		expect(lines[1]).toBe('me@gpu asks before it lets anyone in. These are its own words:');
 		expect(lines[2]).toContain('^[[2J<U+202E>yes^G');
 		expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
-		expect(lines.at(-2)).toBe('Enter answers, Esc skips');
+		expect(lines.at(-2)).toBe('Enter answers, Esc skips; C asks again later');
 	});
 
 	test('of many lines end early', () => {

@@ -7,6 +7,7 @@ import type {ConfirmOverlay, ConsoleState} from '../../../src/state/state.ts';
 import {App} from '../../../src/ui/app.tsx';
 import {ConsoleContext} from '../../../src/ui/hooks/use-console.ts';
 import {confirmLayer, planRows} from '../../../src/ui/overlays/confirm.ts';
+import {heldLayer} from '../../../src/ui/overlays/held.ts';
 import {layerRows, placeOf, reachOf} from '../../../src/ui/overlays/layer.ts';
 import {linesOf} from '../support/lines.ts';
 import {NOW} from '../support/sample-facts.ts';
@@ -84,6 +85,18 @@ describe('the confirm dialog', () => {
 		expect(wide({complaint: 'the targets changed'})).toBe('the targets changed');
 	});
 
+	it('says at what pace a recovery will go, and how to change that', () => {
+		const pace = (change: Partial<ConfirmOverlay>) => {
+			const one = dialog(change);
+			return linesOf(confirmLayer(one, over(one), SCREEN).foot).at(1);
+		};
+		expect(pace({plan: planOf('recover')})).toBe('all at once   Tab: step by step');
+		expect(pace({plan: planOf('recover'), stepwise: true})).toBe(
+			'step by step: waits before each further operation   Tab: all at once',
+		);
+		expect(pace({})).toContain('type int4');
+	});
+
 	it('marks the button that stands, and a dry run, in words', () => {
 		const mild = dialog({plan: {...planOf('stop-service'), tier: 1}});
 		const state = over(mild);
@@ -91,6 +104,48 @@ describe('the confirm dialog', () => {
 			'',
 			' DRY-RUN: nothing will be sent   [> Cancel <]      Do it',
 		]);
+	});
+});
+
+describe('a recovery that waits', () => {
+	const next = planOf('stop-service');
+	const overlay = {type: 'held', openedAt: NOW, scroll: 0} as const;
+	const state: ConsoleState = {
+		...over(overlay),
+		operation: {
+			phase: 'running',
+			plan: planOf('recover'),
+			steps: [],
+			startedAt: NOW,
+			output: [],
+			held: {next, check: 'services', since: NOW - 65_000},
+		},
+	};
+
+	it('shows the checklist, then every command of the next step, and the keys', () => {
+		const screen = {width: 139, height: 70};
+		const layer = heldLayer(overlay, state, screen);
+		const lines = linesOf(layerRows(layer, placeOf(layer, screen)));
+		expect(lines[0]).toContain('waits for you 1m05s');
+		expect(lines[1]).toMatch(/^│ >\[..\] services {3}/);
+		expect(lines.filter(line => /^│ .\[..\] /.test(line))).toHaveLength(6);
+		expect(lines.some(line => line.includes(`next: ${next.title}`))).toBe(true);
+		const text = lines
+			.map(line => line.slice(2, -2).trim())
+			.join('')
+			.replaceAll(' ', '');
+		const scripts = next.steps.flatMap(step => (step.kind === 'wait' ? [] : step.script.split('\n')));
+		expect(
+			scripts.filter(line => !text.replaceAll('$', '').includes(line.replaceAll(' ', '').replaceAll('$', ''))),
+		).toEqual([]);
+		expect(lines.at(-3)).toContain('y does this step   Y this and all the rest   Esc stops here');
+	});
+
+	it('says how to go on when the console has disarmed itself', () => {
+		const locked = {...state, session: {...state.session, readOnly: true}};
+		expect(linesOf(heldLayer(overlay, locked, {width: 79, height: 23}).foot)[1]).toBe(
+			'read-only: Tab, then W leaves it   Esc stops here',
+		);
 	});
 });
 

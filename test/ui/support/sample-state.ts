@@ -111,7 +111,7 @@ export function sampleState(
 	const {view, ...rest} = change;
 	const fresh = initialState(
 		sampleTarget,
-		{mode: 'live', operator: 'ops1', from: 'laptop', token: 'own-token', readOnly: false, ownPid: null},
+		{mode: 'live', operator: 'ops1', from: 'laptop', token: 'own-token', readOnly: false, own: null},
 		NOW - 20 * MINUTE,
 	);
 	const looks = Array.from({length: 300}, (_, index) => index);
