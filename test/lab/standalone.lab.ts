@@ -144,7 +144,7 @@ lab(
 			if (isRefusal(plan)) throw new Error(plan.refused);
 			const words: string[] = [];
 			const outcome = await engine.run(plan, event => {
-				if (event.type !== 'output') words.push(event.words);
+				if ('words' in event) words.push(event.words);
 			});
 			return {plan, outcome, words};
 		};

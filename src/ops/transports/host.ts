@@ -1,6 +1,7 @@
 import {bad, describe, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer, LaneName} from '../probes/probe.ts';
-import {type Lane, type Limits, laneCommand, openLane} from './lane.ts';
+import {type Limits, laneCommand, openLane} from './lane.ts';
+import {openLanes} from './lanes.ts';
 import type {Sending} from './pour.ts';
 import {finish} from './program.ts';
 import type {Transport} from './transport.ts';
@@ -62,9 +63,7 @@ export function openHost({
 	let restUntil = 0;
 	/** Acts and files under way: a better route waits for their end, for what they do must not be cut off. */
 	let acting = 0;
-	const lanes = new Map<LaneName, Lane>();
-	/** Where the server opens too few sessions, one lane's shell answers for another. */
-	const shared = new Map<LaneName, LaneName>();
+	const lanes = openLanes(clock);
 	/** Routes whose question is open, and what goes on once one is answered. */
 	const asked = new Set<number>();
 	const retries = new Set<Promise<void>>();
@@ -92,7 +91,7 @@ export function openHost({
 		const outcome = await lane.request(HELLO, {limitMs: helloMs, capBytes: 4_096});
 		lane.close();
 		// Refused because ours are open: the server is well.
-		if (isFull(outcome) && index === working && [...lanes.values()].some(each => each.open)) return NOTHING_SAID;
+		if (isFull(outcome) && index === working && lanes.someOpen) return NOTHING_SAID;
 		if (!outcome.ok || outcome.value.stdout.trim() === 'relight') return outcome;
 		return bad({kind: 'unreachable', phase: 'start', detail: 'the shell there does not answer as one'});
 	}
@@ -165,7 +164,7 @@ export function openHost({
 	}
 
 	function take(index: number) {
-		if (working !== index) dropLanes();
+		if (working !== index) lanes.drop();
 		working = index;
 		const label = routes[index]?.transport.label ?? '';
 		tell({
@@ -175,40 +174,6 @@ export function openHost({
 				each => routes.findIndex(route => route.transport.label === each.label) < index,
 			),
 		});
-	}
-
-	function dropLanes() {
-		for (const lane of lanes.values()) lane.close();
-		lanes.clear();
-		shared.clear();
-	}
-
-	function laneOf(name: LaneName, transport: Transport): Lane {
-		const own = shared.get(name) ?? name;
-		const lane = lanes.get(own) ?? openLane(transport, clock, own === 'act');
-		lanes.set(own, lane);
-		return lane;
-	}
-
-	/** The server refused a shell for `name`: an open one serves both, the act's own only where there is no other. */
-	function share(name: LaneName): boolean {
-		const open = SHARED_FIRST.find(each => each !== name && lanes.get(each)?.open);
-		if (!open) return false;
-		lanes.get(name)?.close();
-		lanes.delete(name);
-		shared.set(name, open);
-		return true;
-	}
-
-	/** Ends a shell that looks, when what it does is done, so that a file can be sent in its place. */
-	async function makeRoom(limitMs: number): Promise<boolean> {
-		const name = SHARED_FIRST.findLast(each => lanes.get(each)?.open);
-		const lane = name && lanes.get(name);
-		if (!lane) return false;
-		await lane.request(':', {limitMs, capBytes: 4_096});
-		lane.close();
-		lanes.delete(name);
-		return true;
 	}
 
 	async function route(): Promise<number | null> {
@@ -227,7 +192,7 @@ export function openHost({
 			const outcome = await hello(index);
 			if (closed || outcome.ok || working !== index) return working;
 			working = null;
-			dropLanes();
+			lanes.drop();
 			letGo(index, outcome.failure);
 			return find();
 		})().finally(() => {
@@ -265,9 +230,9 @@ export function openHost({
 		if (index === null || closed) return nowhere();
 		const transport = routes[index]?.transport;
 		if (!transport) return nowhere();
-		let outcome = await laneOf(name, transport).request(script, limits);
-		if (isFull(outcome) && working === index && share(name))
-			outcome = await laneOf(name, transport).request(script, limits);
+		let outcome = await lanes.of(name, transport).request(script, limits);
+		if (isFull(outcome) && working === index && lanes.share(name))
+			outcome = await lanes.of(name, transport).request(script, limits);
 		if (outcome.ok || isFull(outcome)) return outcome;
 		const {kind} = outcome.failure;
 		if (['unreachable', 'lost', 'timeout'].includes(kind)) doubt(index);
@@ -305,7 +270,7 @@ export function openHost({
 				const openMs = Math.min(limitMs, OPEN_MS);
 				const outcome = await sendTo(transport, script, input, {...sending, openMs, limitMs});
 				// Refused before anything was sent: this alone may be sent again.
-				if (!isFull(outcome) || !(await makeRoom(openMs))) return outcome;
+				if (!isFull(outcome) || !(await lanes.makeRoom(openMs))) return outcome;
 				return sendTo(transport, script, input, {...sending, openMs, limitMs});
 			}),
 		settle,
@@ -321,22 +286,11 @@ export function openHost({
 		close() {
 			closed = true;
 			clearInterval(returning);
-			dropLanes();
+			lanes.drop();
 			for (const {transport} of routes) transport.close();
 		},
 	};
 }
-
-/** Whose shell others share first: the looks that are short and hang least. */
-const SHARED_FIRST: readonly LaneName[] = [
-	'services',
-	'files',
-	'processes',
-	'command-lines',
-	'driver',
-	'mounts',
-	'act',
-];
 
 const isFull = (outcome: Outcome<unknown>): boolean =>
 	!outcome.ok && outcome.failure.kind === 'unreachable' && outcome.failure.phase === 'sessions';
