@@ -377,6 +377,43 @@ test('a recovery that would come to what no operation mends is not begun, and na
 	);
 });
 
+test('every signal by identity goes through the configured Python, and by the shell where there is none', () => {
+	const one = process(4001, {owner: {kind: 'none'}, parentPid: 1});
+	const record = {...sampleFacts.server.record, launchId: 'a', bootId: 'b', pid: 4001, startTicks: one.startTicks};
+	const facts: Partial<FactValues> = {
+		processes: {...sampleFacts.processes, processes: [process(1, {name: 'systemd'}), one]},
+		holders: {
+			...sampleFacts.holders,
+			holders: [{pid: 4001, startTicks: one.startTicks, memory: [], devices: ['nvidia0'], driverName: 'x'}],
+		},
+		services: {manager: 'systemd', units: []},
+	};
+	const alive = {...facts, extraction: {...sampleFacts.extraction, run: running(true)}};
+	const up: Partial<FactValues> = {
+		...facts,
+		extraction: {...sampleFacts.extraction, run: null},
+		server: {
+			...sampleFacts.server,
+			process: 'alive',
+			record: {...record, unit: null, port: 1, argv: [], log: '', at: 0},
+		},
+	};
+	const asks = '/root/ml-env/bin/python3 -I -S - ';
+	const signals = (plan: Plan) =>
+		plan.steps.flatMap(step => (step.kind === 'run' && step.signals ? [step.script] : []));
+	for (const [id, change, argument, count] of [
+		['free-gpus', facts, null, 2],
+		['signal', facts, `4001@${one.startTicks}:TERM`, 1],
+		['stop-extractor', alive, null, 1],
+		['stop-server', up, null, 2],
+	] as const) {
+		const sent = signals(planned(id, here(change), argument));
+		expect([id, sent.length, sent.every(script => script.includes(asks))]).toEqual([id, count, true]);
+		if (id === 'stop-server') continue;
+		expect(signals(planned(id, here(change, {server: null}), argument)).join()).not.toMatch(/RELIGHT|pidfd/);
+	}
+});
+
 test('free-gpus counts a zombie with live threads as one that still holds its card', () => {
 	const headless = process(4001, {name: 'python3', state: 'Z', threads: 9, owner: {kind: 'none'}, parentPid: 1});
 	const memory = [{gpuUuid: 'GPU-0', usedBytes: known(1e9)}];
