@@ -97,6 +97,23 @@ describe('the extraction pane', () => {
 		]);
 	});
 
+	it('holds a start that is under way against the last one', () => {
+		const server = {
+			...sampleFacts.server,
+			process: 'alive' as const,
+			phase: 'loading' as const,
+			shards: {done: 31, total: 64},
+		};
+		const line = (lastStart: typeof sampleFacts.server.lastStart) => {
+			const facts = factsOf({...sampleFacts, server: {...server, lastStart}});
+			return linesOf(extractionPaneRows(selectExtraction(sampleState({facts})), FRAME))[6];
+		};
+		expect(line({loading: 130_000, memory: 9_000})).toBe(
+			' server starting: loading weights 31/64 · last time 2m10s   script gone   1 dump 114 MiB',
+		);
+		expect(line({memory: 9_000})).toBe(' server starting: loading weights 31/64   script gone   1 dump 114 MiB');
+	});
+
 	it('gives the ETA as a range and names the source of the numbers', () => {
 		const run = {
 			source: 'script log',

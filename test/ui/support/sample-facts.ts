@@ -225,6 +225,7 @@ export const sampleFacts: FactValues = {
 	server: {
 		record: null,
 		proved: false,
+		lastStart: null,
 		process: 'none',
 		phase: 'none',
 		shards: null,
