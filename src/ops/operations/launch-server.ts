@@ -2,9 +2,9 @@ import {quote} from '../command.ts';
 import {fresh} from '../facts.ts';
 import {serverDumps} from '../hook/server-dumps.ts';
 import {preflight, standing} from '../preflight/preflight.ts';
-import {type LaunchRecord, phasesPath, provedPath} from '../probes/server.ts';
+import {type LaunchRecord, lastStartPath, provedPath} from '../probes/server.ts';
 import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
-import {notePhases, spell, stallLimitMs} from '../server/phase-times.ts';
+import {noteStart, spell, stallLimitMs} from '../server/last-start.ts';
 import {type GuardedLine, guardedLine} from '../server/protections.ts';
 import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
 import {importedBy} from './dump-way.ts';
@@ -121,7 +121,7 @@ function comingUp(server: ServerConfig, start: Started, {target}: Situation): St
 			limitMs: START_LIMIT_MS,
 			until: here => ready(server, launchId, here),
 		},
-		...(start.log === '' ? [] : [phasesStep(server, start)]),
+		...(start.log === '' ? [] : [noteStep(server, start)]),
 		...(dump ? [canaryStep(server, dump, extraction, launchId), provedStep(server, launchId)] : []),
 		{
 			kind: 'wait',
@@ -135,12 +135,12 @@ function comingUp(server: ServerConfig, start: Started, {target}: Situation): St
 }
 
 /** So that the next start can be held against this one. */
-const phasesStep = (server: ServerConfig, start: Started): Step => ({
+const noteStep = (server: ServerConfig, start: Started): Step => ({
 	kind: 'run',
-	id: 'phases',
-	says: 'note beside the record how long each phase of the start took',
-	script: notePhases(start, phasesPath(server)),
-	limitMs: 10_000,
+	id: 'note',
+	says: 'note beside the record how long each phase of the start took, and how the cards are linked',
+	script: noteStart(start, lastStartPath(server)),
+	limitMs: 15_000,
 });
 
 /** So that another console, later, need not ask again. */
@@ -240,7 +240,7 @@ function ready(server: ServerConfig, launchId: string, {facts, nowMs}: Situation
 		};
 	if (seen.phase === 'ready' || seen.phase === 'serving')
 		return {state: 'met', words: `ready (pid ${seen.record.pid})`};
-	const lastMs = seen.lastStart?.[seen.phase];
+	const lastMs = seen.lastStart?.phaseMs[seen.phase];
 	const last = lastMs === undefined ? '' : ` · last time ${spell(lastMs)}`;
 	if (seen.phaseSince !== null && nowMs - seen.phaseSince > stallLimitMs(server.phaseLimitMs, lastMs)) {
 		return {

@@ -14,9 +14,16 @@ export type PreflightCheck = {
 	finds(situation: Situation): readonly Finding[] | null;
 };
 
-export type Finding = {readonly level: 'warn' | 'fail' | 'unknown'; readonly words: string};
+/** A `note` is evidence that all is well. `aside`: not known, and nothing rests on it here, so nothing waits for it. */
+export type Finding = {
+	readonly level: 'note' | 'warn' | 'fail' | 'unknown';
+	readonly words: string;
+	readonly aside?: boolean;
+};
 
+export const note = (words: string): Finding => ({level: 'note', words});
 export const fail = (words: string): Finding => ({level: 'fail', words});
 export const warn = (words: string): Finding => ({level: 'warn', words});
 export const unseen = (words: string): readonly Finding[] => [{level: 'unknown', words}];
+export const unseenAside = (words: string): readonly Finding[] => [{level: 'unknown', words, aside: true}];
 export const failWhen = (wrong: boolean, words: string): readonly Finding[] => (wrong ? [fail(words)] : []);

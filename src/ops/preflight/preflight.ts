@@ -11,6 +11,8 @@ export type Checked = {
 	readonly evidence: readonly string[];
 	readonly mends: OperationId | null;
 	readonly blocks: PreflightCheck['blocks'];
+	/** Whether what it found is in the way of that. */
+	readonly stops: boolean;
 };
 
 /** In the order in which mending one makes the next possible. */
@@ -23,7 +25,8 @@ export function preflight(situation: Situation): readonly Checked[] {
 		const found = finds(situation);
 		const worst = WORST.find(level => found?.some(finding => finding.level === level));
 		const state = found === null ? 'absent' : (worst ?? 'pass');
-		return {id, says, state, evidence: (found ?? []).map(({words}) => words), mends, blocks};
+		const stops = (found ?? []).some(({level, aside}) => level === 'fail' || (level === 'unknown' && !aside));
+		return {id, says, state, evidence: (found ?? []).map(({words}) => words), mends, blocks, stops};
 	});
 }
 
@@ -36,9 +39,7 @@ export type Standing = {readonly against: readonly string[]; readonly overridden
 
 /** What stands against going on, and what would but for a person who said otherwise. */
 export function standing(blocks: PreflightCheck['blocks'], situation: Situation): Standing {
-	const inTheWay = preflight(situation).filter(
-		check => check.blocks === blocks && (check.state === 'fail' || check.state === 'unknown'),
-	);
+	const inTheWay = preflight(situation).filter(check => check.blocks === blocks && check.stops);
 	const overrides = new Set(situation.overrides ?? []);
 	return {
 		against: inTheWay.filter(({id}) => !overrides.has(id)).flatMap(({evidence}) => evidence),
@@ -53,5 +54,5 @@ export function beyondMending(blocks: PreflightCheck['blocks'], situation: Situa
 	const overrides = new Set(situation.overrides ?? []);
 	return preflight(situation)
 		.filter(check => check.blocks === blocks && check.mends === null && !overrides.has(check.id))
-		.flatMap(({state, evidence}) => (state === 'fail' || state === 'unknown' ? evidence : []));
+		.flatMap(({stops, evidence}) => (stops ? evidence : []));
 }

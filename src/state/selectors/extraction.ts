@@ -174,6 +174,6 @@ export function serverWords(server: ServerFacts): ServerWords {
 	if (server.failure) return {words: `dead: ${server.failure.class}`, level: 'bad'};
 	if (server.process === 'wrapper only') return {words: 'dead under a live wrapper', level: 'bad'};
 	const shards = server.phase === 'loading' && server.shards ? ` ${server.shards.done}/${server.shards.total}` : '';
-	const lastMs = server.lastStart?.[server.phase];
+	const lastMs = server.lastStart?.phaseMs[server.phase];
 	return {words: `${words}${shards}`, level, ...(words.startsWith('starting') && lastMs !== undefined && {lastMs})};
 }

@@ -318,15 +318,7 @@ test('a recovery plans a launch with the hook that it will have restored, and no
 test('launch-server sends argv and environment as they are configured, and leaves a record', () => {
 	const plan = planned('launch-server', here({...NOBODY, ...NO_DUMPS}));
 	const id = NOW.toString(36);
-	expect(plan.steps.map(step => step.id)).toEqual([
-		'start',
-		'record',
-		'ready',
-		'phases',
-		'canary',
-		'proved',
-		'serving',
-	]);
+	expect(plan.steps.map(step => step.id)).toEqual(['start', 'record', 'ready', 'note', 'canary', 'proved', 'serving']);
 	expect(scripts(plan)[0]).toBe(
 		`mkdir -p /data/eagle3/synth_100k/logs /dev/shm/sglang_hs || exit 1\n` +
 			`systemd-run --no-ask-password --unit=kimi-${id} -p StandardOutput=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p StandardError=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p KillMode=control-group --setenv=SGLANG_HS_DUMP_DIR=/dev/shm/sglang_hs -- /root/ml-env/bin/python3 -m sglang.launch_server --model-path /shared/kimi-k2.5-int4 --tp-size 8 --port 8000`,
@@ -457,7 +449,7 @@ test('a server that is starting is watched and proved, and no second one is laun
 	const server = {...sampleFacts.server, record, process: 'alive' as const, phase: 'loading' as const};
 	const plan = planned('launch-server', here({server}));
 	expect(plan.title).toBe('watch the server that was launched (pid 77) come up on port 8000, and prove it');
-	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'phases', 'canary', 'proved', 'serving']);
+	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'note', 'canary', 'proved', 'serving']);
 	const recovery = planned('recover', here({...NOBODY, ...NO_DUMPS, ...SOUND, server}));
 	expect(scripts(recovery).join()).not.toContain('sglang.launch_server');
 	expect(recovery.steps.map(step => step.id)).toContain('canary');
@@ -484,15 +476,15 @@ test('a phase of a start is held against the last start, and stalls no sooner th
 	};
 	const stalled = 'no progress in phase loading 31/64 shards for 1000 s';
 	expect(verdict({})).toEqual({state: 'failed', words: stalled});
-	expect(verdict({lastStart: {loading: 130_000}})).toEqual({
+	expect(verdict({lastStart: {phaseMs: {loading: 130_000}, topology: null}})).toEqual({
 		state: 'failed',
 		words: `${stalled} · last time 2 min 10 s`,
 	});
-	expect(verdict({lastStart: {loading: 600_000}})).toEqual({
+	expect(verdict({lastStart: {phaseMs: {loading: 600_000}, topology: null}})).toEqual({
 		state: 'pending',
 		words: 'loading 31/64 shards · last time 10 min 0 s',
 	});
-	expect(verdict({lastStart: {memory: 600_000}})).toEqual({state: 'failed', words: stalled});
+	expect(verdict({lastStart: {phaseMs: {memory: 600_000}, topology: null}})).toEqual({state: 'failed', words: stalled});
 });
 
 test('a launch gets what whole states need, shown as changes to its line; a flag that this SGLang does not have refuses', () => {

@@ -278,8 +278,8 @@ describe('on this machine', () => {
 		expect((await look(server, context)).proved).toBe(false);
 		writeFileSync(mark, `${record.launchId}\n`);
 		expect(await look(server, context)).toMatchObject({proved: true, record, lastStart: null});
-		writeFileSync(`${launchRecordPath(config)}.phases`, `phases L-0\n${fixture('sglang/serving.log')}`);
-		const lastStart = {
+		writeFileSync(`${launchRecordPath(config)}.start`, `phases L-0\n${fixture('sglang/serving.log')}`);
+		const phaseMs = {
 			arguments: 3_000,
 			distributed: 5_000,
 			loading: 120_000,
@@ -287,7 +287,7 @@ describe('on this machine', () => {
 			http: 2_000,
 			ready: 38_000,
 		};
-		expect(await look(server, context)).toMatchObject({proved: true, record, lastStart});
+		expect(await look(server, context)).toMatchObject({proved: true, record, lastStart: {phaseMs, topology: null}});
 		tree.remove();
 	});
 

@@ -1,4 +1,5 @@
 import {describe, expect, it} from 'vitest';
+import type {PhaseTimes} from '../../../src/ops/server/last-start.ts';
 import {selectExtraction} from '../../../src/state/selectors/extraction.ts';
 import {selectAlerts, selectHeader} from '../../../src/state/selectors/header.ts';
 import {selectLog} from '../../../src/state/selectors/log.ts';
@@ -104,8 +105,8 @@ describe('the extraction pane', () => {
 			phase: 'loading' as const,
 			shards: {done: 31, total: 64},
 		};
-		const line = (lastStart: typeof sampleFacts.server.lastStart) => {
-			const facts = factsOf({...sampleFacts, server: {...server, lastStart}});
+		const line = (phaseMs: PhaseTimes) => {
+			const facts = factsOf({...sampleFacts, server: {...server, lastStart: {phaseMs, topology: null}}});
 			return linesOf(extractionPaneRows(selectExtraction(sampleState({facts})), FRAME))[6];
 		};
 		expect(line({loading: 130_000, memory: 9_000})).toBe(

@@ -3,7 +3,7 @@ import {existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterEach, beforeEach, describe, expect, it} from 'vitest';
-import {notePhases, readPhaseTimes, spell, splitPhases, stallLimitMs} from '../../../src/ops/server/phase-times.ts';
+import {noteStart, readLastStart, spell, splitStart, stallLimitMs} from '../../../src/ops/server/last-start.ts';
 
 const LOG = join(import.meta.dirname, '../../fixtures/sglang/serving.log');
 const TIMES = {arguments: 3_000, distributed: 5_000, loading: 120_000, memory: 550_000, http: 2_000};
@@ -11,8 +11,11 @@ const TIMES = {arguments: 3_000, distributed: 5_000, loading: 120_000, memory: 5
 describe('a start that came up', () => {
 	let folder = '';
 	let path = '';
-	const note = (log: string, launchId = 'L-1') =>
-		execFileSync('/bin/sh', ['-c', notePhases({launchId, log}, path)], {encoding: 'utf8'});
+	const note = (log: string) => {
+		const env = {PATH: `${folder}:/usr/bin:/bin`};
+		return execFileSync('/bin/sh', ['-c', noteStart({launchId: 'L-1', log}, path)], {encoding: 'utf8', env});
+	};
+	const cards = (script: string) => writeFileSync(join(folder, 'nvidia-smi'), `#!/bin/sh\n${script}\n`, {mode: 0o755});
 	beforeEach(() => {
 		folder = mkdtempSync(join(tmpdir(), 'relight-phases-'));
 		path = join(folder, 'a launch.json.phases');
@@ -35,8 +38,20 @@ describe('a start that came up', () => {
 			'[2026-01-31 17:21:20] INFO:     Uvicorn running ',
 			'[2026-01-31 17:21:22] The server is fired up and',
 			'',
+			'',
 		]);
-		expect(readPhaseTimes(text)).toEqual(TIMES);
+		expect(readLastStart(text)).toEqual({phaseMs: TIMES, topology: null});
+	});
+
+	it('is noted with the links of its cards, where a tool tells them', () => {
+		cards(`cat '${join(LOG, '../../nvidia-smi/topo-mixed-driver-470.txt')}'`);
+		note(LOG);
+		const start = readLastStart(readFileSync(path, 'utf8'));
+		expect(start?.phaseMs).toEqual(TIMES);
+		expect([start?.topology?.cards, start?.topology?.links.length]).toEqual([4, 6]);
+		cards('echo no; exit 9');
+		note(LOG);
+		expect(readLastStart(readFileSync(path, 'utf8'))).toEqual({phaseMs: TIMES, topology: null});
 	});
 
 	it('whose log tells nothing, or is gone, leaves what the one before told', () => {
@@ -69,15 +84,18 @@ describe('what lies beside the record', () => {
 		['a clock that went back', `phases L-1\n${begin}\n${end.replace('17:12', '16:12')}\n`],
 		['a day and more', `phases L-1\n${begin}\n${end.replace('01-31', '02-02')}\n`],
 		['bytes of anything', `phases L-1\n\u0000\u001b[2J{"pid":1}\n[9999-99-99 99:99:99] Load weight begin.\n`],
-	])('tells nothing when it is %s', (_, text) => expect(readPhaseTimes(text)).toBeNull());
+	])('tells nothing when it is %s', (_, text) => expect(readLastStart(text)).toBeNull());
 
 	it('loses only what does not fit', () => {
-		expect(readPhaseTimes(`phases L-1\nrubbish\n${begin}\n\u001b]0;x\u0007\n${end}\n`)).toEqual({loading: 120_000});
+		expect(readLastStart(`phases L-1\nrubbish\n${begin}\n\u001b]0;x\u0007\n${end}\n`)).toEqual({
+			phaseMs: {loading: 120_000},
+			topology: null,
+		});
 	});
 
 	it('is told from the record and the mark of proof before it', () => {
-		expect(splitPhases('{"a":1}\nL-1\nphases L-1\n[x')).toEqual({before: '{"a":1}\nL-1\n', phases: 'phases L-1\n[x'});
-		expect(splitPhases('{"a":"phases x"}\n')).toEqual({before: '{"a":"phases x"}\n', phases: ''});
+		expect(splitStart('{"a":1}\nL-1\nphases L-1\n[x')).toEqual({before: '{"a":1}\nL-1\n', start: 'phases L-1\n[x'});
+		expect(splitStart('{"a":"phases x"}\n')).toEqual({before: '{"a":"phases x"}\n', start: ''});
 	});
 });
 
