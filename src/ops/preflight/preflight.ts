@@ -1,6 +1,6 @@
 import type {OperationId, Situation} from '../operations/operation.ts';
 import {CARD_CHECKS} from './card-checks.ts';
-import type {PreflightCheck} from './check.ts';
+import {type PreflightCheck, stops} from './check.ts';
 import {FILE_CHECKS} from './file-checks.ts';
 import {PLACE_CHECKS} from './place-checks.ts';
 
@@ -21,12 +21,14 @@ export const PREFLIGHT: readonly PreflightCheck[] = [...CARD_CHECKS, ...FILE_CHE
 const WORST = ['fail', 'unknown', 'warn'] as const;
 
 export function preflight(situation: Situation): readonly Checked[] {
-	return PREFLIGHT.map(({id, says, blocks, mends, finds}) => {
-		const found = finds(situation);
+	return PREFLIGHT.map(check => {
+		const {id, says, blocks} = check;
+		const found = check.finds(situation);
 		const worst = WORST.find(level => found?.some(finding => finding.level === level));
 		const state = found === null ? 'absent' : (worst ?? 'pass');
-		const stops = (found ?? []).some(({level, aside}) => level === 'fail' || (level === 'unknown' && !aside));
-		return {id, says, state, evidence: (found ?? []).map(({words}) => words), mends, blocks, stops};
+		const mends = beyond(check, situation).length > 0 ? null : check.mends;
+		const evidence = (found ?? []).map(({words}) => words);
+		return {id, says, state, evidence, mends, blocks, stops: (found ?? []).some(stops)};
 	});
 }
 
@@ -52,7 +54,12 @@ export function standing(blocks: PreflightCheck['blocks'], situation: Situation)
 /** What stands against going on and no operation mends: a recovery that would come to it is better not begun. */
 export function beyondMending(blocks: PreflightCheck['blocks'], situation: Situation): readonly string[] {
 	const overrides = new Set(situation.overrides ?? []);
-	return preflight(situation)
-		.filter(check => check.blocks === blocks && check.mends === null && !overrides.has(check.id))
-		.flatMap(({stops, evidence}) => (stops ? evidence : []));
+	return PREFLIGHT.filter(check => check.blocks === blocks && !overrides.has(check.id)).flatMap(check =>
+		beyond(check, situation),
+	);
+}
+
+function beyond({mends, finds, remains}: PreflightCheck, situation: Situation): readonly string[] {
+	const found = (mends === null ? finds(situation) : remains?.(situation)) ?? [];
+	return found.filter(stops).map(({words}) => words);
 }

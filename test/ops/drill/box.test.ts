@@ -61,6 +61,7 @@ describe('what the box is made of', () => {
 			holes: [...holes, early],
 			wrongKills: [],
 			outside: [],
+			acts: 0,
 			comesBack: [UNIT],
 		});
 	});

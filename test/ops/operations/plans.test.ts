@@ -299,20 +299,26 @@ test('a patch at work has no warnings about a hook that nobody asked for, and an
 	]);
 });
 
-test('a recovery plans a launch with the hook that it will have restored, and none that would dump nothing', () => {
+test('a recovery plans a launch with the hook that it will have restored; where nothing would dump it is not begun', () => {
 	const launches = (situation: Situation) =>
 		scripts(planned('recover', situation)).some(each => each.includes('systemd-run'));
 	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, files: HOOK_FILES, extraction: null}))).toBe(
 		true,
 	);
-	const lost = planned('recover', here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}));
-	expect(lost.warnings.join()).toContain(
+	const lost = here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null});
+	expect(refusal('recover', lost)).toContain(
 		'the patched server is ready and dumps hidden states: relight_hs.py is not installed',
 	);
-	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}))).toBe(false);
+	expect(launches({...lost, overrides: ['dump-way']})).toBe(true);
+	const plain = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, source: PLAIN}})};
+	expect(refusal('recover', here({...SOUND, files: plain}))).toContain(
+		'the patched server is ready and dumps hidden states: nothing would dump hidden states',
+	);
 	// In its place, but PYTHONPATH leads elsewhere: putting it back mends nothing.
 	const astray = {...HOOK_SERVER, env: {...HOOK_SERVER.env, PYTHONPATH: '/elsewhere'}};
-	expect(launches(here({...SOUND, files: bare}, {server: astray, files: HOOK_FILES, extraction: null}))).toBe(false);
+	expect(
+		refusal('recover', here({...SOUND, files: bare}, {server: astray, files: HOOK_FILES, extraction: null})),
+	).toMatch(/dumps hidden states: .*PYTHONPATH/);
 });
 
 test('launch-server sends argv and environment as they are configured, and leaves a record', () => {

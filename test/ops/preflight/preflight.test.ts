@@ -97,6 +97,13 @@ describe('preflight', () => {
 		]);
 	});
 
+	it('offers to restore what dumps only where that is all it takes', () => {
+		const files = {...sampleFacts.files, hook: {state: 'unknown' as const, why: 'no answer'}};
+		const check = preflight(here({...MENDED, files})).find(({id}) => id === 'dump-way');
+		expect([check?.state, check?.mends]).toEqual(['fail', null]);
+		expect(preflight(here(MENDED)).find(({id}) => id === 'dump-way')?.mends).toBe('restore-files');
+	});
+
 	it('says that the script is gone, or will be after a boot', () => {
 		const destination = '/tmp/02b_extract_hidden_states_sglang.py';
 		const script = {source: '/x', destination, sha256: null, mode: '644', argv: []};
