@@ -90,9 +90,9 @@ async function unattended(box: Box, {scenario, seed, faults}: Drill, json: boole
 	const {plans, steps, outcome, words} = await recover(composition, say);
 	const named = namedBy(plans, engine.situation());
 	await engine.stop();
-	const {expected, before, after, holes, lost, corrupt, wrongKills, outside, comesBack} = await box.score(named);
+	const {expected, before, after, holes, lost, corrupt, wrongKills, outside, acts, comesBack} = await box.score(named);
 	const moved = outcome === 'done' && after > before && comesBack.length === 0;
-	const end: End = moved ? {outcome: 'recovered', because: null} : {outcome: 'refused', because: words};
+	const end: End = moved ? {outcome: 'recovered', because: null, acts} : {outcome: 'refused', because: words, acts};
 	const untouched = lost.length + corrupt.length + wrongKills.length + outside.length === 0;
 	const objection = untouched ? objectionTo(end, expectedEnd(faults)) : 'the score is not clean';
 	const result = {

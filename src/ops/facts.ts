@@ -14,6 +14,7 @@ import type {ProbeId} from './probes/probe.ts';
 import type {ProcessFacts} from './probes/processes.ts';
 import type {ServerFacts} from './probes/server.ts';
 import type {ServiceFacts} from './probes/services.ts';
+import type {TopologyFacts} from './probes/topology.ts';
 
 /** Newest answer and newest good answer. A failed look never erases what was known; its age tells the rest. */
 export type Reading<T> = {
@@ -25,6 +26,7 @@ export type Reading<T> = {
 
 export type FactValues = {
 	gpus: GpuFacts;
+	topology: TopologyFacts;
 	holders: HolderFacts;
 	processes: ProcessFacts;
 	'command-lines': CommandLineFacts;
@@ -45,6 +47,7 @@ export type Facts = {readonly [K in ProbeId]: Reading<FactValues[K]> | null};
 
 export const NO_FACTS: Facts = {
 	gpus: null,
+	topology: null,
 	holders: null,
 	processes: null,
 	'command-lines': null,

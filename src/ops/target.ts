@@ -1,3 +1,4 @@
+import type {Link} from './formats/topology.ts';
 import type {Environment} from './transports/transport.ts';
 
 /** One host as the configuration describes it, with everything that is to happen there. Paths are paths on the host. */
@@ -28,6 +29,8 @@ export type RouteConfig = {
 
 export type Expectation = {
 	readonly gpus: number | null;
+	/** No pair of cards may be farther apart than this; not set: as far as when the server last came up. */
+	readonly links?: Link;
 	readonly mounts: readonly ExpectedMount[];
 };
 

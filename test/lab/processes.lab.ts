@@ -1,5 +1,6 @@
 import {type ChildProcess, spawn, spawnSync} from 'node:child_process';
-import {existsSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
+import {existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {open as openFile} from 'node:fs/promises';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterEach, beforeEach, expect} from 'vitest';
@@ -7,6 +8,7 @@ import type {Composition} from '../../bin/compose.ts';
 import {fresh} from '../../src/ops/facts.ts';
 import {operationEntry} from '../../src/ops/operations/catalogue.ts';
 import {isRefusal} from '../../src/ops/operations/operation.ts';
+import pidfd from '../../src/ops/operations/pidfd.py';
 import {identityKey} from '../../src/ops/probes/probe.ts';
 import type {Process} from '../../src/ops/probes/processes.ts';
 import {until} from '../support/until.ts';
@@ -130,6 +132,15 @@ lab('a process frozen by a v2 group ends when it is asked to', all(canContain, h
 const lastPid = (): string | null =>
 	existsSync('/proc/sys/kernel/ns_last_pid') ? null : 'this kernel gives out no chosen pid (no ns_last_pid)';
 
+/** Another process under a pid that was somebody else's, as seen from outside. */
+async function startAs(pid: number): Promise<number> {
+	const parent = await start('sh', '-c', `echo ${pid - 1} >/proc/sys/kernel/ns_last_pid; sleep 500 & wait`);
+	await until(() => childrenOf(parent.outer).length > 0);
+	const other = childrenOf(parent.outer)[0] as number;
+	expect(pidInside(other)).toBe(pid);
+	return other;
+}
+
 lab('a pid that is somebody else by now is left alone', all(canContain, lastPid), async () => {
 	const first = await start('sleep', '500');
 	const key = identityKey((await seen(first.pid)) as Process);
@@ -137,10 +148,7 @@ lab('a pid that is somebody else by now is left alone', all(canContain, lastPid)
 	if (!plan || isRefusal(plan)) throw new Error(plan?.refused);
 	send(first.outer, 'SIGKILL');
 	await until(() => first.child.exitCode !== null || first.child.signalCode !== null);
-	const parent = await start('sh', '-c', `echo ${first.pid - 1} >/proc/sys/kernel/ns_last_pid; sleep 500 & wait`);
-	await until(() => childrenOf(parent.outer).length > 0);
-	const other = childrenOf(parent.outer)[0] as number;
-	expect(pidInside(other)).toBe(first.pid);
+	const other = await startAs(first.pid);
 	let said = '';
 	const outcome = await open.engine.run(plan, event => {
 		if (event.type === 'output') said += event.text;
@@ -150,3 +158,37 @@ lab('a pid that is somebody else by now is left alone', all(canContain, lastPid)
 	expect([now?.name, now?.state, now && identityKey(now) !== key]).toEqual(['sleep', 'S', true]);
 	send(other, 'SIGKILL');
 });
+
+lab(
+	'a pid that becomes somebody else between the look and the signal is left alone by a pidfd',
+	all(canContain, lastPid, program('python3', 'python3')),
+	async () => {
+		const first = await start('sleep', '500');
+		const {startTicks} = (await seen(first.pid)) as Process;
+		const entry = join(folder, 'proc', String(first.pid));
+		mkdirSync(entry, {recursive: true});
+		writeFileSync(join(folder, 'proc/uptime'), readFileSync('/proc/uptime'));
+		spawnSync('mkfifo', [join(entry, 'stat')]);
+		const argv = [join(folder, 'proc'), readFileSync('/proc/uptime', 'utf8').split(' ')[0] ?? '', 'KILL'];
+		const asked = spawn('nsenter', [
+			...['-t', String(place.pid), '-m', '-p', 'python3', '-I', '-', ...argv],
+			...[String(first.pid), String(startTicks)],
+		]);
+		let said = '';
+		asked.stdout.on('data', piece => {
+			said += piece;
+		});
+		asked.stdin.end(pidfd);
+		// Open for reading: the pidfd is open by now, and what is compared is what was true then.
+		const file = await openFile(join(entry, 'stat'), 'w');
+		const stat = `${first.pid} (sleep) S ${'0 '.repeat(18)}${startTicks} 0 0`;
+		send(first.outer, 'SIGKILL');
+		await until(() => first.child.exitCode !== null || first.child.signalCode !== null);
+		const other = await startAs(first.pid);
+		await file.writeFile(stat);
+		await file.close();
+		await until(() => asked.exitCode !== null);
+		expect([said, (await seen(first.pid))?.state]).toEqual([`${first.pid} gone\n`, 'S']);
+		send(other, 'SIGKILL');
+	},
+);

@@ -77,6 +77,7 @@ function targetsOf(file: ConfigFile): Target[] {
 		routes: host.routes.map(routeOf),
 		expect: {
 			gpus: host.expect?.gpus ?? null,
+			...(host.expect?.links && {links: host.expect.links}),
 			mounts: Object.entries(host.expect?.mounts ?? {}).map(([path, mount]) => ({
 				path,
 				type: mount?.type ?? null,

@@ -1,4 +1,5 @@
 import {z} from 'zod';
+import {LINKS} from '../formats/topology.ts';
 
 /** The configuration as written: relight.yaml. Every message says what was expected. */
 
@@ -75,7 +76,11 @@ const file = z.strictObject({
 const host = z.strictObject({
 	routes: z.array(route).min(1, 'expected at least one route'),
 	expect: z
-		.strictObject({gpus: z.int().nonnegative().optional(), mounts: z.record(absolute, mount.nullable()).optional()})
+		.strictObject({
+			gpus: z.int().nonnegative().optional(),
+			links: z.enum(LINKS).optional(),
+			mounts: z.record(absolute, mount.nullable()).optional(),
+		})
 		.optional(),
 	unwanted: z.array(z.string()).default([]),
 });

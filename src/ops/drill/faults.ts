@@ -53,6 +53,8 @@ export type Fault = {
 	readonly says: string;
 	/** What the words of the refusal must hold; null: the recovery gets past it. */
 	readonly refused: RegExp | null;
+	/** It can be seen before the first act, so that nothing is stopped or ended for a recovery that cannot succeed. */
+	readonly atOnce?: boolean;
 	readonly sglang?: BoxSglang;
 	/** What the operator's configuration says because of it. */
 	configures?(target: Target): Target;
@@ -82,12 +84,14 @@ export const FAULTS: readonly Fault[] = [
 		id: 'hung-mount',
 		says: 'no call to the data disk ever returns',
 		refused: /\/data does not answer/,
+		atOnce: true,
 		mount: ({paths}) => ({hung: paths.volume}),
 	},
 	{
 		id: 'wedged-driver',
 		says: 'nvidia-smi gives no answer and cannot be ended',
 		refused: /cards not known: nvidia-smi: .*(no answer|stuck in the driver)/,
+		atOnce: true,
 		ruins: ({paths}) => write(paths.wedged, ''),
 	},
 	{
@@ -116,12 +120,14 @@ export const FAULTS: readonly Fault[] = [
 		id: 'patch-lost',
 		says: 'the package that would be imported has no patch any more, and no hook is configured',
 		refused: /neither patch nor hook is active/,
+		atOnce: true,
 		sglang: {version: '0.5.9', patched: false},
 	},
 	{
 		id: 'wrong-disk',
 		says: 'another volume is mounted where the data should be',
 		refused: new RegExp(`volume ${OTHER_VOLUME}, expected ${TRUE_VOLUME}`),
+		atOnce: true,
 		configures: target => expecting(target, {volume: TRUE_VOLUME}),
 		ruins({paths}) {
 			write(`${paths.volume}/.volume-id`, `${OTHER_VOLUME}\n`);
@@ -133,6 +139,7 @@ export const FAULTS: readonly Fault[] = [
 		id: 'disk-full',
 		says: 'the data disk has less free than the remaining samples need',
 		refused: /are free on \S*\/data, .* are needed for the remaining samples/,
+		atOnce: true,
 		// What is left is to be compared with what is needed, not with a figure that somebody once wrote down.
 		configures: target => expecting(target, {freeBytes: null}),
 		mount: ({paths, records, size}) => ({
@@ -143,6 +150,7 @@ export const FAULTS: readonly Fault[] = [
 		id: 'port-taken',
 		says: 'another program listens on the port of the model server',
 		refused: /port \d+ is taken by python3 \(pid \d+\)/,
+		atOnce: true,
 		ruins: ({paths, target, population, program}) => takePort(paths, target, population, program),
 	},
 	{

@@ -71,19 +71,32 @@ export function randomFaults(seed: number): readonly FaultId[] {
 /** How a recovery of a box with these faults must end: a refusal names one of those that nothing gets past. */
 export type ExpectedEnd =
 	| {readonly outcome: 'recovered'}
-	| {readonly outcome: 'refused'; readonly because: readonly RegExp[]};
+	| {
+			readonly outcome: 'refused';
+			readonly because: readonly RegExp[];
+			/** Before the first act. */
+			readonly atOnce: boolean;
+	  };
 
 export function expectedEnd(faults: readonly FaultId[]): ExpectedEnd {
 	const because = faults.flatMap(id => faultOf(id).refused ?? []);
-	return because.length > 0 ? {outcome: 'refused', because} : {outcome: 'recovered'};
+	if (because.length === 0) return {outcome: 'recovered'};
+	return {outcome: 'refused', because, atOnce: faults.some(id => faultOf(id).atOnce)};
 }
 
-export type End = {readonly outcome: 'recovered' | 'refused'; readonly because: string | null};
+/** `acts`: what the box was told to do. */
+export type End = {
+	readonly outcome: 'recovered' | 'refused';
+	readonly because: string | null;
+	readonly acts: number;
+};
 
 /** Why an end is not the expected one, in words; null when it is. */
-export function objectionTo({outcome, because}: End, expected: ExpectedEnd): string | null {
+export function objectionTo({outcome, because, acts}: End, expected: ExpectedEnd): string | null {
 	if (outcome !== expected.outcome) return `${outcome} where ${expected.outcome} was expected`;
-	if (expected.outcome === 'recovered' || expected.because.some(pattern => pattern.test(because ?? ''))) return null;
+	if (expected.outcome === 'recovered') return null;
+	if (expected.atOnce && acts > 0) return `it acted ${acts} times before it refused what could be seen at once`;
+	if (expected.because.some(pattern => pattern.test(because ?? ''))) return null;
 	return `the refusal does not name its cause (${expected.because.map(({source}) => source).join(' | ')})`;
 }
 

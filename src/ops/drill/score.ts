@@ -31,6 +31,8 @@ export type Score = {
 	readonly wrongKills: readonly string[];
 	/** What the box was told to do and no plan had shown. */
 	readonly outside: readonly string[];
+	/** How often the box was told to do something. */
+	readonly acts: number;
 	/** Unwanted units that a boot, or a timer, would start again. */
 	readonly comesBack: readonly string[];
 };
@@ -73,6 +75,7 @@ export function scorer({target, records, population, spoilt, received, atBoot}: 
 			holes: Array.from({length: highest + 1}, (_, index) => index).filter(index => !after.has(index)),
 			wrongKills: wrongKills(population, named),
 			outside: received.acts.filter(script => !named.scripts.has(script)),
+			acts: received.acts.length,
 			comesBack: atBoot().filter(unit => unit === VLLM_UNIT),
 		};
 	};

@@ -48,7 +48,7 @@ export const freeGpus: Operation<Record<string, never>> = {
 			kind: 'run' as const,
 			id,
 			says,
-			script: signalScript(signal, holders.bootId, targets),
+			script: signalScript(signal, holders.bootId, targets, target.server?.python ?? null),
 			limitMs: 15_000,
 			signals: targets.map(each => each.identity),
 		});

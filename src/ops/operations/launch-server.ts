@@ -2,8 +2,9 @@ import {quote} from '../command.ts';
 import {fresh} from '../facts.ts';
 import {serverDumps} from '../hook/server-dumps.ts';
 import {preflight, standing} from '../preflight/preflight.ts';
-import {type LaunchRecord, provedPath} from '../probes/server.ts';
+import {type LaunchRecord, lastStartPath, provedPath} from '../probes/server.ts';
 import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
+import {noteStart, spell, stallLimitMs} from '../server/last-start.ts';
 import {type GuardedLine, guardedLine} from '../server/protections.ts';
 import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
 import {importedBy} from './dump-way.ts';
@@ -70,7 +71,7 @@ export function launchPlan(situation: Situation): Plan | Refusal {
 				script: recordScript(launch, manager),
 				limitMs: 20_000,
 			},
-			...comingUp(server, String(launch.record.launchId), situation),
+			...comingUp(server, {launchId: String(launch.record.launchId), log: launch.log}, situation),
 		],
 		warnings: [...guarded.changes, ...warnings(situation)],
 		inverse: manager === 'systemd' ? `systemctl stop ${launch.unit}` : 'end it with the signal picker',
@@ -89,7 +90,8 @@ function unprovedNow({facts, target}: Situation): LaunchRecord | null {
 }
 
 /** A server that is there is watched and proved as if this console had launched it; a second one is never started. */
-function watchPlan(server: ServerConfig, {launchId, pid, log}: LaunchRecord, situation: Situation): Plan {
+function watchPlan(server: ServerConfig, record: LaunchRecord, situation: Situation): Plan {
+	const {pid, log} = record;
 	const {target} = situation;
 	return {
 		operation: 'launch-server',
@@ -98,14 +100,17 @@ function watchPlan(server: ServerConfig, {launchId, pid, log}: LaunchRecord, sit
 		confirmWord: server.name.split(/[-_.]/).pop() ?? server.name,
 		targets: [{kind: 'host', identity: target.name, says: `${target.name}  log ${log}`}],
 		excluded: cards(situation),
-		steps: comingUp(server, launchId, situation),
+		steps: comingUp(server, record, situation),
 		warnings: warnings(situation),
 		inverse: null,
 	};
 }
 
+type Started = Pick<LaunchRecord, 'launchId' | 'log'>;
+
 /** From a start to the proof that it dumps. */
-function comingUp(server: ServerConfig, launchId: string, {target}: Situation): Step[] {
+function comingUp(server: ServerConfig, start: Started, {target}: Situation): Step[] {
+	const {launchId} = start;
 	const {dump, extraction} = target;
 	return [
 		{
@@ -116,6 +121,7 @@ function comingUp(server: ServerConfig, launchId: string, {target}: Situation): 
 			limitMs: START_LIMIT_MS,
 			until: here => ready(server, launchId, here),
 		},
+		...(start.log === '' ? [] : [noteStep(server, start)]),
 		...(dump ? [canaryStep(server, dump, extraction, launchId), provedStep(server, launchId)] : []),
 		{
 			kind: 'wait',
@@ -127,6 +133,15 @@ function comingUp(server: ServerConfig, launchId: string, {target}: Situation): 
 		},
 	];
 }
+
+/** So that the next start can be held against this one. */
+const noteStep = (server: ServerConfig, start: Started): Step => ({
+	kind: 'run',
+	id: 'note',
+	says: 'note beside the record how long each phase of the start took, and how the cards are linked',
+	script: noteStart(start, lastStartPath(server)),
+	limitMs: 15_000,
+});
 
 /** So that another console, later, need not ask again. */
 const provedStep = (server: ServerConfig, launchId: string): Step => ({
@@ -225,11 +240,13 @@ function ready(server: ServerConfig, launchId: string, {facts, nowMs}: Situation
 		};
 	if (seen.phase === 'ready' || seen.phase === 'serving')
 		return {state: 'met', words: `ready (pid ${seen.record.pid})`};
-	if (seen.phaseSince !== null && nowMs - seen.phaseSince > server.phaseLimitMs) {
+	const lastMs = seen.lastStart?.phaseMs[seen.phase];
+	const last = lastMs === undefined ? '' : ` · last time ${spell(lastMs)}`;
+	if (seen.phaseSince !== null && nowMs - seen.phaseSince > stallLimitMs(server.phaseLimitMs, lastMs)) {
 		return {
 			state: 'failed',
-			words: `no progress in phase ${seen.phase}${shards} for ${Math.round((nowMs - seen.phaseSince) / 1_000)} s`,
+			words: `no progress in phase ${seen.phase}${shards} for ${Math.round((nowMs - seen.phaseSince) / 1_000)} s${last}`,
 		};
 	}
-	return {state: 'pending', words: `${seen.phase}${shards}`};
+	return {state: 'pending', words: `${seen.phase}${shards}${last}`};
 }

@@ -38,7 +38,7 @@ export const signalProcess: Operation<SignalInput> = {
 					kind: 'run',
 					id: 'signal',
 					says: `send ${signal}`,
-					script: signalScript(signal, table.bootId, [process]),
+					script: signalScript(signal, table.bootId, [process], target.server?.python ?? null),
 					limitMs: 10_000,
 					signals: [processKey],
 				},

@@ -1,4 +1,5 @@
 import {fresh} from '../facts.ts';
+import type {Target} from '../target.ts';
 import {type Operation, type Plan, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
 
@@ -16,7 +17,7 @@ export const stopExtractor: Operation<Record<string, never>> = {
 		if (!run?.alive || run.pid === null || run.startTicks === null || !bootId)
 			return refuse('no extraction is known to run');
 		const running = {pid: run.pid, startTicks: run.startTicks, bootId};
-		return stopPlan(target.name, running, here => {
+		return stopPlan(target, running, here => {
 			const now = fresh(here.facts.extraction)?.run;
 			if (now === undefined) return {state: 'pending', words: 'waiting for a good look'};
 			return now?.alive
@@ -26,13 +27,13 @@ export const stopExtractor: Operation<Record<string, never>> = {
 	},
 };
 
-function stopPlan(confirmWord: string, running: Running, until: (here: Situation) => Verdict): Plan {
+function stopPlan({name, server}: Target, running: Running, until: (here: Situation) => Verdict): Plan {
 	const key = `${running.pid}@${running.startTicks}`;
 	return {
 		operation: 'stop-extractor',
 		title: `stop the extractor (pid ${running.pid})`,
 		tier: 1,
-		confirmWord,
+		confirmWord: name,
 		targets: [{kind: 'process', identity: key, says: `pid ${running.pid}`}],
 		excluded: [],
 		steps: [
@@ -40,7 +41,7 @@ function stopPlan(confirmWord: string, running: Running, until: (here: Situation
 				kind: 'run',
 				id: 'term',
 				says: 'ask it to end',
-				script: signalScript('TERM', running.bootId, [running]),
+				script: signalScript('TERM', running.bootId, [running], server?.python ?? null),
 				limitMs: 10_000,
 				signals: [key],
 			},

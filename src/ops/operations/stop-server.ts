@@ -30,6 +30,7 @@ export const stopServer: Operation<Record<string, never>> = {
 		const family = familyOf(record, situation);
 		if (!family) return refuse('the process table is not known: the last look failed or has not come');
 		const keys = family.map(identityKey);
+		const python = target.server?.python ?? null;
 		return {
 			operation: 'stop-server',
 			title: `stop the server on port ${record.port} (pid ${record.pid})`,
@@ -47,7 +48,7 @@ export const stopServer: Operation<Record<string, never>> = {
 			],
 			excluded: [],
 			steps: [
-				drainStep(record),
+				drainStep(record, python),
 				{
 					kind: 'wait',
 					id: 'drained',
@@ -61,7 +62,7 @@ export const stopServer: Operation<Record<string, never>> = {
 					kind: 'run',
 					id: 'kill',
 					says: 'end what is still there of it (each identity is checked again)',
-					script: signalScript('KILL', record.bootId, family),
+					script: signalScript('KILL', record.bootId, family, python),
 					limitMs: 15_000,
 					signals: keys,
 				},
@@ -81,10 +82,10 @@ export const stopServer: Operation<Record<string, never>> = {
 };
 
 /** Without waiting, so that a lost link changes nothing; a unit is stopped by its manager. */
-function drainStep({unit, bootId, pid, startTicks}: LaunchRecord): Step {
+function drainStep({unit, bootId, pid, startTicks}: LaunchRecord, python: string | null): Step {
 	const own = {kind: 'run' as const, id: 'drain', says: 'ask it to answer what it has and end', limitMs: 20_000};
 	if (unit) return {...own, script: show(['systemctl', 'stop', '--no-block', '--', unit])};
-	return {...own, script: signalScript('TERM', bootId, [{pid, startTicks}]), signals: [`${pid}@${startTicks}`]};
+	return {...own, script: signalScript('TERM', bootId, [{pid, startTicks}], python), signals: [`${pid}@${startTicks}`]};
 }
 
 /** The recorded process, what descends from it, its group, and what its unit holds: whatever was adopted by pid 1 meanwhile. */

@@ -4,6 +4,7 @@ import {claimsOf} from '../operations/claims.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import {fail, failWhen, type PreflightCheck, unseen, warn} from './check.ts';
+import {LINK_CHECK} from './link-check.ts';
 
 /** Cards, who holds them, and who would take them again. */
 export const CARD_CHECKS: readonly PreflightCheck[] = [
@@ -25,6 +26,7 @@ export const CARD_CHECKS: readonly PreflightCheck[] = [
 			];
 		},
 	},
+	LINK_CHECK,
 	{
 		id: 'other-server',
 		says: 'no other launch is alive',

@@ -34,6 +34,7 @@ export const FILE_CHECKS: readonly PreflightCheck[] = [
 			if (!fresh(situation.facts.files)) return unseen(NOT_SEEN);
 			return [...dumpObjections(situation).map(fail), ...dumpWarnings(situation, true).map(warn)];
 		},
+		remains: situation => dumpObjections(situation, true).map(fail),
 	},
 	{
 		id: 'flags',

@@ -1,6 +1,6 @@
 import type {OperationId, Situation} from '../operations/operation.ts';
 import {CARD_CHECKS} from './card-checks.ts';
-import type {PreflightCheck} from './check.ts';
+import {type PreflightCheck, stops} from './check.ts';
 import {FILE_CHECKS} from './file-checks.ts';
 import {PLACE_CHECKS} from './place-checks.ts';
 
@@ -11,6 +11,8 @@ export type Checked = {
 	readonly evidence: readonly string[];
 	readonly mends: OperationId | null;
 	readonly blocks: PreflightCheck['blocks'];
+	/** Whether what it found is in the way of that. */
+	readonly stops: boolean;
 };
 
 /** In the order in which mending one makes the next possible. */
@@ -19,11 +21,14 @@ export const PREFLIGHT: readonly PreflightCheck[] = [...CARD_CHECKS, ...FILE_CHE
 const WORST = ['fail', 'unknown', 'warn'] as const;
 
 export function preflight(situation: Situation): readonly Checked[] {
-	return PREFLIGHT.map(({id, says, blocks, mends, finds}) => {
-		const found = finds(situation);
+	return PREFLIGHT.map(check => {
+		const {id, says, blocks} = check;
+		const found = check.finds(situation);
 		const worst = WORST.find(level => found?.some(finding => finding.level === level));
 		const state = found === null ? 'absent' : (worst ?? 'pass');
-		return {id, says, state, evidence: (found ?? []).map(({words}) => words), mends, blocks};
+		const mends = beyond(check, situation).length > 0 ? null : check.mends;
+		const evidence = (found ?? []).map(({words}) => words);
+		return {id, says, state, evidence, mends, blocks, stops: (found ?? []).some(stops)};
 	});
 }
 
@@ -36,9 +41,7 @@ export type Standing = {readonly against: readonly string[]; readonly overridden
 
 /** What stands against going on, and what would but for a person who said otherwise. */
 export function standing(blocks: PreflightCheck['blocks'], situation: Situation): Standing {
-	const inTheWay = preflight(situation).filter(
-		check => check.blocks === blocks && (check.state === 'fail' || check.state === 'unknown'),
-	);
+	const inTheWay = preflight(situation).filter(check => check.blocks === blocks && check.stops);
 	const overrides = new Set(situation.overrides ?? []);
 	return {
 		against: inTheWay.filter(({id}) => !overrides.has(id)).flatMap(({evidence}) => evidence),
@@ -51,7 +54,12 @@ export function standing(blocks: PreflightCheck['blocks'], situation: Situation)
 /** What stands against going on and no operation mends: a recovery that would come to it is better not begun. */
 export function beyondMending(blocks: PreflightCheck['blocks'], situation: Situation): readonly string[] {
 	const overrides = new Set(situation.overrides ?? []);
-	return preflight(situation)
-		.filter(check => check.blocks === blocks && check.mends === null && !overrides.has(check.id))
-		.flatMap(({state, evidence}) => (state === 'fail' || state === 'unknown' ? evidence : []));
+	return PREFLIGHT.filter(check => check.blocks === blocks && !overrides.has(check.id)).flatMap(check =>
+		beyond(check, situation),
+	);
+}
+
+function beyond({mends, finds, remains}: PreflightCheck, situation: Situation): readonly string[] {
+	const found = (mends === null ? finds(situation) : remains?.(situation)) ?? [];
+	return found.filter(stops).map(({words}) => words);
 }

@@ -14,10 +14,12 @@ import type {Probe, ProbeId} from './probe.ts';
 import {processes} from './processes.ts';
 import {server} from './server.ts';
 import {services} from './services.ts';
+import {topology} from './topology.ts';
 
 /** All that can be asked of a host. */
 export const PROBES: {readonly [K in ProbeId]: Probe<FactValues[K]>} = {
 	gpus,
+	topology,
 	holders,
 	processes,
 	'command-lines': commandLines,

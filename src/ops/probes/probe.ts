@@ -23,6 +23,7 @@ export type Probe<T> = {
 
 export type ProbeId =
 	| 'gpus'
+	| 'topology'
 	| 'holders'
 	| 'processes'
 	| 'command-lines'

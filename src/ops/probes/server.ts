@@ -4,6 +4,7 @@ import {type ProcStat, parseStat, splitStat} from '../formats/proc-stat.ts';
 import {foldLines} from '../formats/progress-lines.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import {Complaint, ParseError} from '../outcome.ts';
+import {type LastStart, readLastStart, splitStart} from '../server/last-start.ts';
 import {offsetMinutesOf, readPhases} from '../server/phases.ts';
 import {failureIn} from '../server/signatures.ts';
 import type {ServerConfig} from '../target.ts';
@@ -22,6 +23,8 @@ export type ServerFacts = {
 	readonly shards: {readonly done: number; readonly total: number} | null;
 	/** Epoch ms of the first log line of this phase as far as it is known, to tell stalls. */
 	readonly phaseSince: number | null;
+	/** The newest start that came up, this one or one before; null when none left a note. */
+	readonly lastStart: LastStart | null;
 	readonly failure: ServerFailure | null;
 	readonly logSizeBytes: number | null;
 	readonly logModifiedAt: number | null;
@@ -61,11 +64,17 @@ export type LaunchRecord = {
 	readonly at: number;
 };
 
+/** The record and what is noted beside it, the last start at the end. */
+const besideRecord = (server: ServerConfig) => [launchRecordPath(server), provedPath(server), lastStartPath(server)];
+
 const SECTIONS = ['boot', 'record', 'stat', 'family', 'port', 'log'] as const;
 const TAIL_LINES = 200;
 
 /** Holds the id of the launch that was proved last. */
 export const provedPath = (server: ServerConfig): string => `${launchRecordPath(server)}.proved`;
+
+/** Holds what the newest start that came up was like. */
+export const lastStartPath = (server: ServerConfig): string => `${launchRecordPath(server)}.start`;
 
 export const launchRecordPath = (server: ServerConfig): string => `${server.log}/relight-launch-${server.name}.json`;
 
@@ -86,7 +95,7 @@ export const server: Probe<ServerFacts> = {
 		const {port} = target.server;
 		return [
 			DEFINE_MARK,
-			capture('j', 2, `head -qc 65536 ${show([launchRecordPath(target.server), provedPath(target.server)])}`),
+			capture('j', 2, `head -qc 65536 ${show(besideRecord(target.server))}`),
 			`${mark('boot')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b $r"; ${mark('record')}; printf %s "$j"`,
 			`${memberOf('p', 'j', 'pid')}; g=\${j#*'"log":'}; if [ "$g" = "$j" ]; then g=${quote(hints.serverLog ?? '')}; else g=\${g#*'"'}; g=\${g%%'"'*}; fi`,
 			`cd "$PROC" || exit 3; ${mark('stat')}; ${READ_STAT}; pr "$c"`,
@@ -114,7 +123,8 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 			'no answer in 2 s',
 			`the directory ${target.server?.log ?? ''} is on a mount that hangs: see the mounts`,
 		);
-	const [, recorded = sections.record, proved = ''] = /^\s*(\{.*\})\s*(\S*)\s*$/s.exec(sections.record) ?? [];
+	const {before, start} = splitStart(sections.record);
+	const [, recorded = before, proved = ''] = /^\s*(\{.*\})\s*(\S*)\s*$/s.exec(before) ?? [];
 	const record = readLaunchRecord(recorded);
 	const process = record ? processOf(record, bootId, sections.stat, sections.family) : 'none';
 	const state = /^(\d+) (\d+) (\S*)\n/.exec(sections.log);
@@ -140,6 +150,7 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 		proved: record !== null && proved === record.launchId,
 		process,
 		...told,
+		lastStart: readLastStart(start),
 		phase: ended ? 'dead' : logSizeBytes === null ? phaseWithoutLog(process, portOwner) : told.phase,
 		logSizeBytes,
 		logModifiedAt,

@@ -2,10 +2,9 @@ import {fresh, type Reading} from '../facts.ts';
 import {hasNoCards} from '../no-cards.ts';
 import {claimsOf, endablePids} from '../operations/claims.ts';
 import {clearDumps} from '../operations/clear-dumps.ts';
-import {dumpObjections} from '../operations/dump-way.ts';
 import {freeGpus} from '../operations/free-gpus.ts';
 import {launchPlan} from '../operations/launch-server.ts';
-import {type Plan, type Refusal, refuse, type Situation, type Verdict} from '../operations/operation.ts';
+import type {Situation, Verdict} from '../operations/operation.ts';
 import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
 import {extractorPlan} from '../operations/run-extractor.ts';
 import {stopService} from '../operations/stop-service.ts';
@@ -60,7 +59,7 @@ export const RECOVER: readonly Check[] = [
 		looks: ['server', 'gpus', 'holders', 'services', 'mounts', 'files'],
 		settleMs: 5_000,
 		holds: serverReady,
-		plans: situation => [launchOrWhyNot(situation)],
+		plans: situation => [launchPlan(situation)],
 	},
 	{
 		id: 'extraction',
@@ -166,12 +165,6 @@ function serverReady(situation: Situation): Verdict {
 	const against = server.process === 'alive' ? [] : beyondMending('launch', situation);
 	if (against.length > 0) return {state: 'failed', words: against.join('; ')};
 	return wrong(server.process === 'none' ? 'not launched' : `${server.process}, ${server.phase}`);
-}
-
-/** A launch that would dump nothing, or elsewhere, takes as long to come up as a good one: it is not begun. */
-function launchOrWhyNot(situation: Situation): Plan | Refusal {
-	const against = dumpObjections(situation, true);
-	return against.length > 0 ? refuse(against.join('; ')) : launchPlan(situation);
 }
 
 function extractionRuns(situation: Situation): Verdict {

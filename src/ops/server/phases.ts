@@ -22,6 +22,11 @@ const PHASE_LINES: readonly (readonly [phase: ServerPhase, pattern: RegExp])[] =
 	['serving', /(Prefill|Decode) batch[,. ]/],
 ];
 
+/** Lines with a stamp that mark a phase of a start, for grep -iE: every pattern above is one of its, too. */
+export const START_LINE = `^\\[[^]]*\\] .*(${PHASE_LINES.filter(([phase]) => phase !== 'serving')
+	.map(([, pattern]) => pattern.source)
+	.join('|')})`;
+
 const ORDER: readonly ServerPhase[] = ['arguments', 'distributed', 'loading', 'memory', 'http', 'ready', 'serving'];
 
 const SHARDS = /(?:checkpoint shards|loading shards):?[^|]*\|\s*(\d+)\/(\d+)/;
@@ -40,20 +45,10 @@ export function readPhases(lines: readonly string[], offsetMinutes: number | nul
 		0,
 		lines.findLastIndex(line => PHASE_LINES[0]?.[1].test(line)),
 	);
-	let reached = -1;
-	let since: number | null = null;
-	let stamp: number | null = null;
 	let shards: LogReading['shards'] = null;
 	let cached: number | null = null;
 	const rates: number[] = [];
 	for (const line of lines.slice(startsAt)) {
-		stamp = stampOf(line, offsetMinutes) ?? stamp;
-		const phase = PHASE_LINES.find(([, pattern]) => pattern.test(line))?.[0];
-		const rank = phase === undefined ? -1 : ORDER.indexOf(phase);
-		if (rank > reached) {
-			reached = rank;
-			since = stamp;
-		}
 		const shard = SHARDS.exec(line);
 		if (shard) shards = {done: Number(shard[1]), total: Number(shard[2])};
 		const prefill = PREFILL.exec(line);
@@ -62,14 +57,33 @@ export function readPhases(lines: readonly string[], offsetMinutes: number | nul
 		if (rate !== undefined) rates.push(Number(rate));
 	}
 	const recent = rates.slice(-RATE_LINES);
+	const reached = phaseBegins(lines.slice(startsAt), offsetMinutes).at(-1);
 	return {
-		phase: ORDER[reached] ?? null,
-		phaseSince: since,
+		phase: reached?.phase ?? null,
+		phaseSince: reached?.at ?? null,
 		shards,
 		tokensPerSecond: recent.length === 0 ? null : recent.reduce((sum, rate) => sum + rate, 0) / recent.length,
 		cachedTokens: cached,
 		startsAt,
 	};
+}
+
+/** The phases of one start in order, with the stamp (epoch ms) at which each began; null where no line before had one. */
+export function phaseBegins(
+	lines: readonly string[],
+	offsetMinutes: number | null,
+): readonly {readonly phase: ServerPhase; readonly at: number | null}[] {
+	const begins: {phase: ServerPhase; at: number | null}[] = [];
+	let reached = -1;
+	let stamp: number | null = null;
+	for (const line of lines) {
+		stamp = stampOf(line, offsetMinutes) ?? stamp;
+		const phase = PHASE_LINES.find(([, pattern]) => pattern.test(line))?.[0];
+		if (phase === undefined || ORDER.indexOf(phase) <= reached) continue;
+		reached = ORDER.indexOf(phase);
+		begins.push({phase, at: stamp});
+	}
+	return begins;
 }
 
 function stampOf(line: string, offsetMinutes: number | null): number | null {

@@ -45,7 +45,7 @@ export type ExtractionPaneModel = {
 	readonly groups: readonly ExtractionGroup[];
 	readonly dumps: {readonly count: number; readonly bytes: number} | null;
 	readonly script: ExtractionFacts['script'] | null;
-	readonly server: {readonly words: string; readonly level: Level} | null;
+	readonly server: ServerWords | null;
 };
 
 /** No new file for this long, while a run says that it works, is a stall. */
@@ -166,11 +166,14 @@ const PHASES: Record<ServerPhase, {words: string; level: Level}> = {
 	unknown: {words: 'unknown', level: 'dim'},
 };
 
-export function serverWords(server: ServerFacts): {words: string; level: Level} {
+/** `lastMs`: how long the last start took for the phase that this one is in. */
+export type ServerWords = {readonly words: string; readonly level: Level; readonly lastMs?: number};
+
+export function serverWords(server: ServerFacts): ServerWords {
 	const {words, level} = PHASES[server.phase];
 	if (server.failure) return {words: `dead: ${server.failure.class}`, level: 'bad'};
 	if (server.process === 'wrapper only') return {words: 'dead under a live wrapper', level: 'bad'};
-	if (server.phase === 'loading' && server.shards)
-		return {words: `${words} ${server.shards.done}/${server.shards.total}`, level};
-	return {words, level};
+	const shards = server.phase === 'loading' && server.shards ? ` ${server.shards.done}/${server.shards.total}` : '';
+	const lastMs = server.lastStart?.phaseMs[server.phase];
+	return {words: `${words}${shards}`, level, ...(words.startsWith('starting') && lastMs !== undefined && {lastMs})};
 }

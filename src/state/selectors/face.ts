@@ -15,6 +15,7 @@ export type Face =
 /** How often each probe is meant to look, to judge an age. Probes slow down by themselves, so this is the slow side. */
 const INTERVAL_MS: Record<ProbeId, number> = {
 	gpus: 3_000,
+	topology: 600_000,
 	holders: 5_000,
 	processes: 5_000,
 	'command-lines': 30_000,

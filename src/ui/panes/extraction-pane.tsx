@@ -90,8 +90,9 @@ function space(model: ExtractionPaneModel): Row {
 }
 
 function server(model: ExtractionPaneModel): Row {
+	const last = model.server?.lastMs === undefined ? '' : ` · last time ${duration(model.server.lastMs)}`;
 	const words: Span[] = model.server
-		? [span('server '), span(model.server.words, model.server.level)]
+		? [span('server '), span(model.server.words, model.server.level), span(last, 'dim')]
 		: [span('server not heard', 'dim')];
 	if (model.script && model.script !== 'not configured')
 		words.push(span('   script '), span(model.script, model.script === 'gone' ? 'bad' : 'good'));

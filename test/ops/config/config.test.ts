@@ -42,6 +42,13 @@ test("the incident's configuration is read whole", () => {
 	expect(target?.dump).toEqual({dir: '/dev/shm/sglang_hs', limitBytes: 64e9});
 });
 
+test('how near the cards must be is one of the words that the tool has', () => {
+	const host = (links: string) => `hosts: {a: {routes: [{local: true}], expect: {links: ${links}}}}`;
+	const result = readConfig(host('NV'), 'relight.yaml');
+	expect(result.ok && result.targets[0]?.expect).toEqual({gpus: null, links: 'NV', mounts: []});
+	expect(troubles(host('nvlink')).join()).toContain('links');
+});
+
 test('a route may be local or SSH, each behind a prefix, with files of its own', () => {
 	const text =
 		'hosts: {a: {routes: [{local: true, through: docker exec -i gpu}, {ssh: gpu, key: ~/k, knownHosts: /n, sshConfig: ~/c, through: [sudo, -n]}]}}';

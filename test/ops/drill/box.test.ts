@@ -3,6 +3,7 @@ import {afterAll, beforeAll, describe, expect, test} from 'vitest';
 import {readConfig} from '../../../src/ops/config/config.ts';
 import {type Box, buildBox} from '../../../src/ops/drill/box.ts';
 import {dimensions} from '../../../src/ops/drill/records.ts';
+import {parseTopology} from '../../../src/ops/formats/topology.ts';
 import {inBox, until} from './support/shell.ts';
 
 const UNIT = 'vllm-kimi-k25-int4.service';
@@ -60,6 +61,7 @@ describe('what the box is made of', () => {
 			holes: [...holes, early],
 			wrongKills: [],
 			outside: [],
+			acts: 0,
 			comesBack: [UNIT],
 		});
 	});
@@ -109,6 +111,12 @@ describe('nvidia-smi', () => {
 	test('prints headers and units as the tool does', async () => {
 		const {stdout} = await inBox(box, 'nvidia-smi --query-gpu=memory.total,temperature.gpu --format=csv | head -n 2');
 		expect(stdout).toMatch(/^memory.total \[MiB\], temperature.gpu\n97887 MiB, \d+\n$/);
+	});
+
+	test('tells how the cards are linked', async () => {
+		const {cards, links} = parseTopology((await inBox(box, 'nvidia-smi topo -m')).stdout);
+		const of = (word: string) => links.filter(link => link.word === word).length;
+		expect([cards, links.length, of('NODE'), of('SYS')]).toEqual([8, 28, 12, 16]);
 	});
 
 	test('refuses a field it does not know with the tool’s sentence and status 2', async () => {

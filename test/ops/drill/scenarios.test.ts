@@ -23,10 +23,25 @@ describe('the table', () => {
 	test('a refusal that names another cause is not the expected one', () => {
 		const expected = expectedEnd(['port-taken', 'disk-full']);
 		const because = 'port 8000 is taken by python3 (pid 31)';
-		expect(objectionTo({outcome: 'refused', because}, expected)).toBe(null);
-		expect(objectionTo({outcome: 'refused', because: '/data does not answer'}, expected)).toContain('does not name');
-		expect(objectionTo({outcome: 'recovered', because: null}, expected)).toBe('recovered where refused was expected');
+		expect(objectionTo({outcome: 'refused', because, acts: 0}, expected)).toBe(null);
+		expect(objectionTo({outcome: 'refused', because: '/data does not answer', acts: 0}, expected)).toContain(
+			'does not name',
+		);
+		expect(objectionTo({outcome: 'recovered', because: null, acts: 9}, expected)).toBe(
+			'recovered where refused was expected',
+		);
 	});
+});
+
+test('a refusal over what could be seen at once, after something was done, is not the expected one', () => {
+	const because = 'neither patch nor hook is active';
+	const late = {outcome: 'refused' as const, because, acts: 4};
+	expect(objectionTo(late, expectedEnd(['patch-lost']))).toBe(
+		'it acted 4 times before it refused what could be seen at once',
+	);
+	expect(objectionTo({...late, acts: 0}, expectedEnd(['patch-lost']))).toBe(null);
+	const hung = {...late, because: 'no progress in phase loading 5/64 shards for 11 s'};
+	expect(objectionTo(hung, expectedEnd(['server-hangs']))).toBe(null);
 });
 
 describe('random faults', () => {

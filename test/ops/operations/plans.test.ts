@@ -302,26 +302,32 @@ test('a patch at work has no warnings about a hook that nobody asked for, and an
 	]);
 });
 
-test('a recovery plans a launch with the hook that it will have restored, and none that would dump nothing', () => {
+test('a recovery plans a launch with the hook that it will have restored; where nothing would dump it is not begun', () => {
 	const launches = (situation: Situation) =>
 		scripts(planned('recover', situation)).some(each => each.includes('systemd-run'));
 	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, files: HOOK_FILES, extraction: null}))).toBe(
 		true,
 	);
-	const lost = planned('recover', here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}));
-	expect(lost.warnings.join()).toContain(
+	const lost = here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null});
+	expect(refusal('recover', lost)).toContain(
 		'the patched server is ready and dumps hidden states: relight_hs.py is not installed',
 	);
-	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}))).toBe(false);
+	expect(launches({...lost, overrides: ['dump-way']})).toBe(true);
+	const plain = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, source: PLAIN}})};
+	expect(refusal('recover', here({...SOUND, files: plain}))).toContain(
+		'the patched server is ready and dumps hidden states: nothing would dump hidden states',
+	);
 	// In its place, but PYTHONPATH leads elsewhere: putting it back mends nothing.
 	const astray = {...HOOK_SERVER, env: {...HOOK_SERVER.env, PYTHONPATH: '/elsewhere'}};
-	expect(launches(here({...SOUND, files: bare}, {server: astray, files: HOOK_FILES, extraction: null}))).toBe(false);
+	expect(
+		refusal('recover', here({...SOUND, files: bare}, {server: astray, files: HOOK_FILES, extraction: null})),
+	).toMatch(/dumps hidden states: .*PYTHONPATH/);
 });
 
 test('launch-server sends argv and environment as they are configured, and leaves a record', () => {
 	const plan = planned('launch-server', here({...NOBODY, ...NO_DUMPS}));
 	const id = NOW.toString(36);
-	expect(plan.steps.map(step => step.id)).toEqual(['start', 'record', 'ready', 'canary', 'proved', 'serving']);
+	expect(plan.steps.map(step => step.id)).toEqual(['start', 'record', 'ready', 'note', 'canary', 'proved', 'serving']);
 	expect(scripts(plan)[0]).toBe(
 		`mkdir -p /data/eagle3/synth_100k/logs /dev/shm/sglang_hs || exit 1\n` +
 			`systemd-run --no-ask-password --unit=kimi-${id} -p StandardOutput=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p StandardError=append:/data/eagle3/synth_100k/logs/kimi-${id}.log -p KillMode=control-group --setenv=SGLANG_HS_DUMP_DIR=/dev/shm/sglang_hs -- /root/ml-env/bin/python3 -m sglang.launch_server --model-path /shared/kimi-k2.5-int4 --tp-size 8 --port 8000`,
@@ -380,6 +386,43 @@ test('a recovery that would come to what no operation mends is not begun, and na
 	);
 });
 
+test('every signal by identity goes through the configured Python, and by the shell where there is none', () => {
+	const one = process(4001, {owner: {kind: 'none'}, parentPid: 1});
+	const record = {...sampleFacts.server.record, launchId: 'a', bootId: 'b', pid: 4001, startTicks: one.startTicks};
+	const facts: Partial<FactValues> = {
+		processes: {...sampleFacts.processes, processes: [process(1, {name: 'systemd'}), one]},
+		holders: {
+			...sampleFacts.holders,
+			holders: [{pid: 4001, startTicks: one.startTicks, memory: [], devices: ['nvidia0'], driverName: 'x'}],
+		},
+		services: {manager: 'systemd', units: []},
+	};
+	const alive = {...facts, extraction: {...sampleFacts.extraction, run: running(true)}};
+	const up: Partial<FactValues> = {
+		...facts,
+		extraction: {...sampleFacts.extraction, run: null},
+		server: {
+			...sampleFacts.server,
+			process: 'alive',
+			record: {...record, unit: null, port: 1, argv: [], log: '', at: 0},
+		},
+	};
+	const asks = '/root/ml-env/bin/python3 -I -S - ';
+	const signals = (plan: Plan) =>
+		plan.steps.flatMap(step => (step.kind === 'run' && step.signals ? [step.script] : []));
+	for (const [id, change, argument, count] of [
+		['free-gpus', facts, null, 2],
+		['signal', facts, `4001@${one.startTicks}:TERM`, 1],
+		['stop-extractor', alive, null, 1],
+		['stop-server', up, null, 2],
+	] as const) {
+		const sent = signals(planned(id, here(change), argument));
+		expect([id, sent.length, sent.every(script => script.includes(asks))]).toEqual([id, count, true]);
+		if (id === 'stop-server') continue;
+		expect(signals(planned(id, here(change, {server: null}), argument)).join()).not.toMatch(/RELIGHT|pidfd/);
+	}
+});
+
 test('free-gpus counts a zombie with live threads as one that still holds its card', () => {
 	const headless = process(4001, {name: 'python3', state: 'Z', threads: 9, owner: {kind: 'none'}, parentPid: 1});
 	const memory = [{gpuUuid: 'GPU-0', usedBytes: known(1e9)}];
@@ -415,7 +458,7 @@ test('a server that is starting is watched and proved, and no second one is laun
 	const server = {...sampleFacts.server, record, process: 'alive' as const, phase: 'loading' as const};
 	const plan = planned('launch-server', here({server}));
 	expect(plan.title).toBe('watch the server that was launched (pid 77) come up on port 8000, and prove it');
-	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'canary', 'proved', 'serving']);
+	expect(plan.steps.map(step => step.id)).toEqual(['ready', 'note', 'canary', 'proved', 'serving']);
 	const recovery = planned('recover', here({...NOBODY, ...NO_DUMPS, ...SOUND, server}));
 	expect(scripts(recovery).join()).not.toContain('sglang.launch_server');
 	expect(recovery.steps.map(step => step.id)).toContain('canary');
@@ -423,6 +466,34 @@ test('a server that is starting is watched and proved, and no second one is laun
 	expect(refusal('launch-server', here({server: {...server, phase: 'ready', proved: true}}))).toContain(
 		'a server is already running (pid 77, ready)',
 	);
+});
+
+test('a phase of a start is held against the last start, and stalls no sooner than that took twice', () => {
+	const record = {...sampleFacts.server.record, launchId: 'abc', bootId: 'b', pid: 77, startTicks: 7, unit: null};
+	const server = {
+		...sampleFacts.server,
+		record: {...record, port: 8000, argv: [], log: '/l', at: NOW},
+		process: 'alive' as const,
+		phase: 'loading' as const,
+		shards: {done: 31, total: 64},
+		phaseSince: NOW - 1_000_000,
+	};
+	const verdict = (change: Partial<FactValues['server']>) => {
+		const step = planned('launch-server', here({server})).steps[0];
+		if (step?.kind !== 'wait') throw new Error('no look');
+		return step.until(here({server: {...server, ...change}}), NOW);
+	};
+	const stalled = 'no progress in phase loading 31/64 shards for 1000 s';
+	expect(verdict({})).toEqual({state: 'failed', words: stalled});
+	expect(verdict({lastStart: {phaseMs: {loading: 130_000}, topology: null}})).toEqual({
+		state: 'failed',
+		words: `${stalled} · last time 2 min 10 s`,
+	});
+	expect(verdict({lastStart: {phaseMs: {loading: 600_000}, topology: null}})).toEqual({
+		state: 'pending',
+		words: 'loading 31/64 shards · last time 10 min 0 s',
+	});
+	expect(verdict({lastStart: {phaseMs: {memory: 600_000}, topology: null}})).toEqual({state: 'failed', words: stalled});
 });
 
 test('a launch gets what whole states need, shown as changes to its line; a flag that this SGLang does not have refuses', () => {

@@ -1,5 +1,6 @@
 import {describe, expect, it} from 'vitest';
 import type {FactValues} from '../../../src/ops/facts.ts';
+import type {Link} from '../../../src/ops/formats/topology.ts';
 import type {Situation} from '../../../src/ops/operations/operation.ts';
 import {preflight, preflightState, standing} from '../../../src/ops/preflight/preflight.ts';
 import {known, unknown} from '../../../src/ops/probes/probe.ts';
@@ -96,6 +97,13 @@ describe('preflight', () => {
 		]);
 	});
 
+	it('offers to restore what dumps only where that is all it takes', () => {
+		const files = {...sampleFacts.files, hook: {state: 'unknown' as const, why: 'no answer'}};
+		const check = preflight(here({...MENDED, files})).find(({id}) => id === 'dump-way');
+		expect([check?.state, check?.mends]).toEqual(['fail', null]);
+		expect(preflight(here(MENDED)).find(({id}) => id === 'dump-way')?.mends).toBe('restore-files');
+	});
+
 	it('says that the script is gone, or will be after a boot', () => {
 		const destination = '/tmp/02b_extract_hidden_states_sglang.py';
 		const script = {source: '/x', destination, sha256: null, mode: '644', argv: []};
@@ -105,6 +113,59 @@ describe('preflight', () => {
 		const file = {path: destination, role: 'script' as const, bytes: 9, sha256: 'a', volatile: true};
 		const files = {...sampleFacts.files, files: [{...file, state: 'present' as const}]};
 		expect(evidence('script', here({files}, target))).toEqual([`${destination} lies where a boot empties it`]);
+	});
+
+	describe('the links between the cards', () => {
+		const pair = (word: string, one = 0, other = 1) => ({one, other, word});
+		const two = (word: string) => ({cards: 2, links: [pair(word)]});
+		const start = (word: string) => ({...sampleFacts.server, lastStart: {phaseMs: {}, topology: two(word)}});
+		const checked = (change: Partial<FactValues>, links: Link | null = null, gone = false) => {
+			const situation = here({...MENDED, ...change}, {expect: {...sampleTarget.expect, ...(links && {links})}});
+			const facts = gone ? {...situation.facts, topology: null} : situation.facts;
+			const check = preflight({...situation, facts}).find(({id}) => id === 'topology');
+			return [check?.state, check?.stops, ...(check?.evidence ?? [])];
+		};
+
+		it('pass with every pair beyond a host bridge by name, where nothing else is expected', () => {
+			const topology = {cards: 3, links: [pair('NODE'), pair('SYS', 0, 2), pair('NODE', 1, 2)]};
+			expect(checked({topology})).toEqual(['pass', false, '3 cards, 3 pairs: 2 NODE (0-1 1-2), 1 SYS (0-2)']);
+			expect(checked({topology: two('NV18')}, 'NV')).toEqual(['pass', false, '2 cards, 1 pair: 1 NV18']);
+			expect(checked({topology: {cards: 1, links: []}}, 'NV')).toEqual(['pass', false, 'one card']);
+		});
+
+		it('fail where a pair is farther apart than is expected', () => {
+			const topology = {cards: 3, links: [pair('NV4'), pair('SYS', 0, 2), pair('PHB', 1, 2)]};
+			expect(checked({topology}, 'NV')).toEqual([
+				'fail',
+				true,
+				'GPU 1-2: PHB, expected NVLink',
+				'GPU 0-2: SYS, expected NVLink',
+			]);
+			expect(checked({topology}, 'NODE')).toEqual(['fail', true, 'GPU 0-2: SYS, expected NODE or nearer']);
+			expect(checked({topology: two('?')}, 'SYS')).toEqual(['fail', true, 'GPU 0-1: ?, expected SYS or nearer']);
+		});
+
+		it('are held against the last start that came up: a lost NVLink stops, another way over PCIe warns', () => {
+			const was = 'when the server last came up';
+			expect(checked({topology: two('SYS'), server: start('NV18')})).toEqual([
+				'fail',
+				true,
+				`GPU 0-1: SYS, NV18 ${was}`,
+			]);
+			expect(checked({topology: two('SYS'), server: start('NODE')})).toEqual([
+				'warn',
+				false,
+				`GPU 0-1: SYS, NODE ${was}`,
+			]);
+			expect(checked({topology: two('NODE'), server: start('NODE')})[0]).toBe('pass');
+		});
+
+		it('are unknown, never a pass, where nobody tells; in the way only where something rests on it', () => {
+			const words = 'how the cards are linked is not known: no look has ended yet';
+			expect(checked({}, null, true)).toEqual(['unknown', false, words]);
+			expect(checked({}, 'SYS', true)).toEqual(['unknown', true, words]);
+			expect(checked({server: start('NODE')}, null, true)).toEqual(['unknown', true, words]);
+		});
 	});
 
 	it('has nothing to say where nothing is configured', () => {

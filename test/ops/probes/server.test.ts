@@ -54,6 +54,7 @@ describe('server', () => {
 		expect(parse({log: text})).toEqual({
 			record: RECORD,
 			proved: false,
+			lastStart: null,
 			process: 'alive',
 			phase: 'loading',
 			shards: {done: 13, total: 64},
@@ -276,7 +277,17 @@ describe('on this machine', () => {
 		writeFileSync(mark, 'an-earlier-launch\n');
 		expect((await look(server, context)).proved).toBe(false);
 		writeFileSync(mark, `${record.launchId}\n`);
-		expect(await look(server, context)).toMatchObject({proved: true, record});
+		expect(await look(server, context)).toMatchObject({proved: true, record, lastStart: null});
+		writeFileSync(`${launchRecordPath(config)}.start`, `phases L-0\n${fixture('sglang/serving.log')}`);
+		const phaseMs = {
+			arguments: 3_000,
+			distributed: 5_000,
+			loading: 120_000,
+			memory: 550_000,
+			http: 2_000,
+			ready: 38_000,
+		};
+		expect(await look(server, context)).toMatchObject({proved: true, record, lastStart: {phaseMs, topology: null}});
 		tree.remove();
 	});
 
@@ -288,6 +299,7 @@ describe('on this machine', () => {
 		expect(facts).toEqual({
 			record: null,
 			proved: false,
+			lastStart: null,
 			process: 'none',
 			phase: 'none',
 			shards: null,

@@ -1,4 +1,5 @@
 import {describe, expect, it} from 'vitest';
+import type {PhaseTimes} from '../../../src/ops/server/last-start.ts';
 import {selectExtraction} from '../../../src/state/selectors/extraction.ts';
 import {selectAlerts, selectHeader} from '../../../src/state/selectors/header.ts';
 import {selectLog} from '../../../src/state/selectors/log.ts';
@@ -95,6 +96,23 @@ describe('the extraction pane', () => {
 			' server not running   script gone   1 dump 114 MiB',
 			' groups █████████▂ 8/10 full',
 		]);
+	});
+
+	it('holds a start that is under way against the last one', () => {
+		const server = {
+			...sampleFacts.server,
+			process: 'alive' as const,
+			phase: 'loading' as const,
+			shards: {done: 31, total: 64},
+		};
+		const line = (phaseMs: PhaseTimes) => {
+			const facts = factsOf({...sampleFacts, server: {...server, lastStart: {phaseMs, topology: null}}});
+			return linesOf(extractionPaneRows(selectExtraction(sampleState({facts})), FRAME))[6];
+		};
+		expect(line({loading: 130_000, memory: 9_000})).toBe(
+			' server starting: loading weights 31/64 · last time 2m10s   script gone   1 dump 114 MiB',
+		);
+		expect(line({memory: 9_000})).toBe(' server starting: loading weights 31/64   script gone   1 dump 114 MiB');
 	});
 
 	it('gives the ETA as a range and names the source of the numbers', () => {

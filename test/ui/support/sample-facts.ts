@@ -203,6 +203,7 @@ export const sampleFacts: FactValues = {
 		],
 	},
 	services: {manager: 'systemd', units: [service()]},
+	topology: {cards: 2, links: [{one: 0, other: 1, word: 'NODE'}]},
 	autostart: {lines: [], containers: null},
 	acting: {held: null},
 	'kernel-log': {
@@ -225,6 +226,7 @@ export const sampleFacts: FactValues = {
 	server: {
 		record: null,
 		proved: false,
+		lastStart: null,
 		process: 'none',
 		phase: 'none',
 		shards: null,

@@ -90,6 +90,7 @@ export function factsOf(values: Partial<FactValues>): Facts {
 		'command-lines': read('command-lines'),
 		mounts: read('mounts'),
 		services: read('services'),
+		topology: read('topology'),
 		autostart: read('autostart'),
 		acting: read('acting'),
 		'kernel-log': read('kernel-log'),

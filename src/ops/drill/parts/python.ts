@@ -4,7 +4,7 @@ import {partBox} from './part-box.ts';
 
 /** `python3` of the box: the model server, the HTTP helper, the extraction script. Words and statuses as CPython's. */
 export async function runPython(argv: readonly string[]): Promise<number> {
-	const words = argv.filter(word => word !== '-u' && word !== '-I' && word !== '-s');
+	const words = argv.filter(word => word !== '-u' && word !== '-I' && word !== '-S' && word !== '-s');
 	const [first = '', second = ''] = words;
 	if (first === '--version' || first === '-V') return say('Python 3.11.2', 0);
 	if (first === '-m') {

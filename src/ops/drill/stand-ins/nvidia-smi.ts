@@ -84,8 +84,9 @@ temperature) exec awk -F '\\t' '
 		printf "        Memory Current Temp               : N/A\\n\\n"
 	}' "$cards" ;;
 topo) exec awk 'BEGIN {
-	for (i = 0; i < ${CARDS}; i++) printf "\\tGPU%d", i
-	print "\\tCPU Affinity\\tNUMA Affinity\\tGPU NUMA ID"
+	printf "\\t\\033[4m"
+	for (i = 0; i < ${CARDS}; i++) printf "GPU%d\\t", i
+	print "CPU Affinity\\tNUMA Affinity\\tGPU NUMA ID\\033[0m"
 	for (i = 0; i < ${CARDS}; i++) {
 		printf "GPU%d", i
 		for (j = 0; j < ${CARDS}; j++) printf "\\t%s", i == j ? " X " : int(i / 4) == int(j / 4) ? "NODE" : "SYS"
