@@ -78,7 +78,7 @@ export async function buildBox({
 	const paths = boxPaths(root);
 	write(paths.mark, '');
 	const random = seeded(seed);
-	const size = dimensions(scale);
+	const size = faults.reduce((size, fault) => fault.size?.(size) ?? size, dimensions(scale));
 	const records = makeRecords(size.records, seed);
 	const sglang = faults.find(fault => fault.sglang)?.sglang ?? INCIDENT_SGLANG;
 	buildHost(paths, program, random, sglang);

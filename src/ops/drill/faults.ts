@@ -25,7 +25,8 @@ export type FaultId =
 	| 'port-taken'
 	| 'server-dies'
 	| 'server-hangs'
-	| 'corrupt-samples';
+	| 'corrupt-samples'
+	| 'nearly-done';
 
 /** What goes wrong in the model server while it starts; shards count from 1. */
 export type ServerTrouble = {
@@ -56,6 +57,9 @@ export type Fault = {
 	/** It can be seen before the first act, so that nothing is stopped or ended for a recovery that cannot succeed. */
 	readonly atOnce?: boolean;
 	readonly sglang?: BoxSglang;
+	/** Never one of several chosen by a seed: boxes of earlier seeds stay what they were. */
+	readonly alone?: boolean;
+	size?(size: Dimensions): Dimensions;
 	/** What the operator's configuration says because of it. */
 	configures?(target: Target): Target;
 	mount?(ground: Pick<Ground, 'paths' | 'records' | 'size'>): Partial<MountTrouble>;
@@ -172,6 +176,13 @@ export const FAULTS: readonly Fault[] = [
 		says: 'stored samples of the last group have flipped bits and pages of zeros, and the right size',
 		refused: null,
 		ruins: ({paths, size, random, spoilt}) => spoilSamples(paths, size, random, spoilt),
+	},
+	{
+		id: 'nearly-done',
+		says: 'a handful of samples is missing: the extraction has ended before anybody can look at its process',
+		refused: null,
+		alone: true,
+		size: size => ({...size, records: 9 * size.groupSize + size.lastGroup}),
 	},
 ];
 

@@ -15,7 +15,9 @@ export type ScenarioName =
 	| 'port-taken'
 	| 'server-dies-loading'
 	| 'server-hangs'
-	| 'corrupt-samples';
+	| 'corrupt-samples'
+	| 'nearly-done'
+	| 'full-and-frozen';
 
 export type Scenario = {
 	readonly name: ScenarioName;
@@ -41,6 +43,12 @@ export const SCENARIOS: readonly Scenario[] = [
 	scenario('server-dies-loading', 'server-dies'),
 	scenario('server-hangs', 'server-hangs'),
 	scenario('corrupt-samples', 'corrupt-samples'),
+	scenario('nearly-done', 'nearly-done'),
+	{
+		name: 'full-and-frozen',
+		says: 'the data disk is too full, and the direct route is lost while the first looks at it are out',
+		faults: ['disk-full', 'hook', 'frozen-ssh'],
+	},
 ];
 
 function scenario(name: ScenarioName, fault: FaultId): Scenario {
@@ -57,7 +65,7 @@ const NOT_TOGETHER: readonly (readonly [FaultId, FaultId])[] = [
 export function randomFaults(seed: number): readonly FaultId[] {
 	const random = seeded(seed ^ 0xd1ce);
 	const wanted = random.whole(1, 4);
-	const left = FAULTS.map(({id}) => id);
+	const left = FAULTS.filter(({alone}) => !alone).map(({id}) => id);
 	const chosen: FaultId[] = [];
 	while (chosen.length < wanted) {
 		const [id] = left.splice(random.whole(0, left.length), 1);

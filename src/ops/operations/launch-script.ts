@@ -60,19 +60,17 @@ export function recordScript({unit, recordPath, record, mayEnd = false}: Launch,
 			: `read -r p <${quote(`${recordPath}.pid`)}`;
 	const fields = JSON.stringify(record).slice(1, -1);
 	const temporary = quote(`${recordPath}.tmp`);
+	const hasEnded = `case $(timeout -k 1 5 systemctl show -p ActiveState ${quote(unit)}) in *=inactive) ;; *) false ;; esac`;
+	const short = mayEnd && manager === 'systemd';
 	return [
 		'set -f; n=0; t=',
+		...(short ? [`e() { ${hasEnded}; }`] : []),
 		`while [ $n -lt 40 ]; do n=$((n+1)); p=; { ${ask}; } 2>/dev/null`,
 		'  s=; [ "${p:-0}" -gt 0 ] 2>/dev/null && { while IFS= read -r l || [ -n "$l" ]; do s="$s$l "; done <"$PROC/$p/stat"; } 2>/dev/null',
 		'  set -- ${s##*) }; t=${20}; [ -n "$t" ] && [ "$1" != Z ] && break; t=; sleep 0.25',
+		...(short ? ['  [ $n -gt 3 ] && e && break'] : []),
 		'done',
-		...(mayEnd && manager === 'systemd'
-			? [
-					`[ -n "$t" ] || case $(timeout -k 1 5 systemctl show -p ActiveState ${quote(unit)}) in`,
-					'  *=inactive) echo "it has ended already, and well"; exit 0 ;;',
-					'esac',
-				]
-			: []),
+		...(short ? ['if [ -z "$t" ] && e; then echo "it has ended already, and well"; exit 0; fi'] : []),
 		'[ -n "$t" ] || { echo "no process was found for this launch"; exit 1; }',
 		'read -r b <"$PROC/sys/kernel/random/boot_id"',
 		`{ printf '{"bootId":"%s","pid":%d,"startTicks":%d,' "$b" "$p" "$t"; printf '%s}\\n' ${quote(fields)}; } >${temporary} && mv -f ${temporary} ${quote(recordPath)} && echo "pid $p started at tick $t"`,
