@@ -1,4 +1,5 @@
 import {fresh} from '../facts.ts';
+import type {Target} from '../target.ts';
 import {type Operation, type Plan, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
 
@@ -16,7 +17,7 @@ export const stopExtractor: Operation<Record<string, never>> = {
 		if (!run?.alive || run.pid === null || run.startTicks === null || !bootId)
 			return refuse('no extraction is known to run');
 		const running = {pid: run.pid, startTicks: run.startTicks, bootId};
-		return stopPlan(target.name, running, here => {
+		return stopPlan(target, running, here => {
 			const now = fresh(here.facts.extraction)?.run;
 			if (now === undefined) return {state: 'pending', words: 'waiting for a good look'};
 			return now?.alive
@@ -26,14 +27,20 @@ export const stopExtractor: Operation<Record<string, never>> = {
 	},
 };
 
-function stopPlan(confirmWord: string, running: Running, until: (here: Situation) => Verdict): Plan {
+function stopPlan({name, extraction}: Target, running: Running, until: (here: Situation) => Verdict): Plan {
 	const key = `${running.pid}@${running.startTicks}`;
 	return {
 		operation: 'stop-extractor',
 		title: `stop the extractor (pid ${running.pid})`,
 		tier: 1,
-		confirmWord,
-		targets: [{kind: 'process', identity: key, says: `pid ${running.pid}`}],
+		confirmWord: name,
+		targets: [
+			{
+				kind: 'process',
+				identity: key,
+				says: `pid ${running.pid}${extraction ? `  writes to ${extraction.output}` : ''}`,
+			},
+		],
 		excluded: [],
 		steps: [
 			{

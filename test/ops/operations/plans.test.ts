@@ -310,7 +310,7 @@ test('a recovery plans a launch with the hook that it will have restored, and no
 	);
 	const lost = planned('recover', here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}));
 	expect(lost.warnings.join()).toContain(
-		'the patched server is ready and dumps hidden states: relight_hs.py is not installed',
+		'no command yet for "the patched server is ready and dumps hidden states": relight_hs.py is not installed',
 	);
 	expect(launches(here({...SOUND, files: bare}, {server: HOOK_SERVER, extraction: null}))).toBe(false);
 	// In its place, but PYTHONPATH leads elsewhere: putting it back mends nothing.
