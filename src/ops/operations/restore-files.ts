@@ -29,7 +29,7 @@ export const restoreFiles: Operation<Record<string, never>> = {
 			targets: missing.map(file => ({
 				kind: 'path',
 				identity: file.destination,
-				says: `${file.destination}  ${state(file) ?? 'not seen'}  from ${file.source}`,
+				says: `${file.destination} (${state(file) ?? 'not seen'}), from ${file.source}`,
 			})),
 			excluded: wanted
 				.filter(file => !missing.includes(file))

@@ -27,14 +27,20 @@ export const stopExtractor: Operation<Record<string, never>> = {
 	},
 };
 
-function stopPlan({name, server}: Target, running: Running, until: (here: Situation) => Verdict): Plan {
+function stopPlan({name, server, extraction}: Target, running: Running, until: (here: Situation) => Verdict): Plan {
 	const key = `${running.pid}@${running.startTicks}`;
 	return {
 		operation: 'stop-extractor',
 		title: `stop the extractor (pid ${running.pid})`,
 		tier: 1,
 		confirmWord: name,
-		targets: [{kind: 'process', identity: key, says: `pid ${running.pid}`}],
+		targets: [
+			{
+				kind: 'process',
+				identity: key,
+				says: `pid ${running.pid}${extraction ? `  writes to ${extraction.output}` : ''}`,
+			},
+		],
 		excluded: [],
 		steps: [
 			{

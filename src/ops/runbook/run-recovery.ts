@@ -33,7 +33,7 @@ export function planRecovery(checks: readonly Check[], situation: Situation): Re
 		steps.push({kind: 'wait', id: check.id, says: check.says, looks: check.looks, limitMs: 60_000, until: check.holds});
 		if (verdict.state === 'pending') {
 			for (const plan of check.plans(situation)) {
-				if (isRefusal(plan)) notes.push(`${check.says}: ${plan.refused}`);
+				if (isRefusal(plan)) notes.push(`no command yet for "${check.says}": ${plan.refused}`);
 				else {
 					plans.push(plan);
 					steps.push(...plan.steps);

@@ -94,6 +94,9 @@ export const selectExtraction: (state: ConsoleState) => ExtractionPaneModel = de
 	},
 );
 
+/** What a run writes at its end: with any other state it did not come to that. */
+const LAST_WORDS: ReadonlySet<ExtractionRun['state']> = new Set(['finished', 'stopped', 'failed']);
+
 function stateOf(
 	inventory: Inventory | null,
 	run: ExtractionRun | null,
@@ -103,7 +106,7 @@ function stateOf(
 	const whole = inventory && expected !== null && inventory.present >= expected && inventory.suspects.length === 0;
 	if (whole) return {state: 'complete', level: 'good'};
 	if (run === null) return inventory === null ? {state: 'unknown', level: 'dim'} : {state: 'no run', level: 'warn'};
-	if (run.alive === false && run.state !== 'finished') return {state: 'run is gone', level: 'bad'};
+	if (run.alive === false && !LAST_WORDS.has(run.state)) return {state: 'run is gone', level: 'bad'};
 	if (run.state === 'failed') return {state: 'failed', level: 'bad'};
 	if (run.state === 'silent') return {state: 'silent', level: 'bad'};
 	if (run.state === 'extracting' && lastSampleMs !== null && lastSampleMs > STALLED_MS)

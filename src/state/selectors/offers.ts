@@ -35,10 +35,10 @@ export const selectOffers: (state: ConsoleState) => readonly Offer[] = derive(
 		state => state.facts,
 		state => state.nowMs,
 		state => state.session,
-		state => state.operation.phase,
+		state => (state.operation.phase === 'running' ? state.operation.plan.operation : null),
 		state => state.journal,
 	],
-	(target, facts, nowMs, {readOnly, own}, phase, journal) =>
+	(target, facts, nowMs, {readOnly, own}, running, journal) =>
 		OFFERED.flatMap(id => {
 			const entry = OPERATIONS.find(operation => operation.id === id);
 			if (!entry) return [];
@@ -47,8 +47,8 @@ export const selectOffers: (state: ConsoleState) => readonly Offer[] = derive(
 			const plan = isRefusal(made) ? null : made;
 			const why = readOnly
 				? 'read-only: W to leave'
-				: phase === 'running'
-					? 'another operation runs'
+				: running !== null
+					? `${running} is still running`
 					: isRefusal(made)
 						? made.refused
 						: null;

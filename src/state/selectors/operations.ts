@@ -7,6 +7,7 @@ import {type RunbookModel, selectRunbook} from './next-step.ts';
 export type StepRow = {
 	readonly number: number;
 	readonly says: string;
+	/** Empty while a step that has only begun says no more than its name. */
 	readonly words: string;
 	readonly state: StepState;
 	readonly level: Level;
@@ -20,6 +21,8 @@ export type OperationsPaneModel = {
 		readonly elapsedMs: number;
 		readonly done: number;
 		readonly steps: readonly StepRow[];
+		/** The last that runs: a recovery's check goes on around the operation that mends it. */
+		readonly current: StepRow | null;
 		readonly output: readonly string[];
 	} | null;
 	readonly last: {
@@ -84,23 +87,25 @@ function runningOf(
 	operation: Extract<ConsoleState['operation'], {phase: 'running'}>,
 	nowMs: number,
 ): OperationsPaneModel['running'] {
+	const steps = operation.plan.steps.map((step, index): StepRow => {
+		const now = operation.steps[index];
+		const state = now?.state ?? 'pending';
+		return {
+			number: index + 1,
+			says: step.says,
+			words: !now || state === 'pending' || now.words === step.says ? '' : now.words,
+			state,
+			level: LEVELS[state],
+			elapsedMs: now?.startedAt == null ? null : Math.max(0, (now.endedAt ?? nowMs) - now.startedAt),
+		};
+	});
 	return {
 		title: operation.plan.title,
 		operation: operation.plan.operation,
 		elapsedMs: Math.max(0, nowMs - operation.startedAt),
-		done: operation.steps.filter(step => step.state === 'done' || step.state === 'skipped').length,
-		steps: operation.plan.steps.map((step, index) => {
-			const now = operation.steps[index];
-			const state = now?.state ?? 'pending';
-			return {
-				number: index + 1,
-				says: step.says,
-				words: now?.words ?? '',
-				state,
-				level: LEVELS[state],
-				elapsedMs: now?.startedAt == null ? null : Math.max(0, (now.endedAt ?? nowMs) - now.startedAt),
-			};
-		}),
+		done: steps.filter(({state}) => state === 'done' || state === 'skipped').length,
+		steps,
+		current: steps.findLast(({state}) => state === 'running') ?? null,
 		output: operation.output,
 	};
 }

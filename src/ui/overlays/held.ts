@@ -1,4 +1,4 @@
-import {selectRunbook} from '../../state/selectors/next-step.ts';
+import {type RunbookModel, selectRunbook} from '../../state/selectors/next-step.ts';
 import type {ConsoleState, Held, Overlay} from '../../state/state.ts';
 import {duration} from '../format.ts';
 import {clean, wrap} from '../safe.ts';
@@ -20,9 +20,9 @@ export function heldLayer({scroll}: Extract<Overlay, {type: 'held'}>, state: Con
 		],
 		body: held
 			? [
-					...checkRows(state, held.check, width),
+					...checkRows(state, held.check, width, screen.height >= TALL),
 					[],
-					[span('next: ', 'accent'), span(held.next.title, 'title')],
+					...wrap(clean(`next: ${held.next.title}`), width).map((line): Row => [span(line, 'title')]),
 					...planRows(held.next, width),
 				]
 			: [[span('nothing waits', 'dim')]],
@@ -41,16 +41,40 @@ export function heldLayer({scroll}: Extract<Overlay, {type: 'held'}>, state: Con
 export const heldIn = ({operation}: ConsoleState): Held | null =>
 	(operation.phase === 'running' && operation.held) || null;
 
-function checkRows(state: ConsoleState, next: string, width: number): readonly Row[] {
-	return selectRunbook(state).checks.flatMap(({id, state: verdict, words}): Row[] => {
-		const [mark, tone] = MARKS[verdict];
-		const head = `${id === next ? '>' : ' '}${mark} ${id.padEnd(11)}`;
-		const here = id === next ? 'accent' : tone;
-		return wrap(clean(words), Math.max(8, width - head.length)).map(
-			(line, index): Row => [
-				span(index === 0 ? head : ' '.repeat(head.length), here),
-				span(line, verdict === 'met' ? 'dim' : 'plain'),
-			],
-		);
-	});
+/** Below this the checks beside the next one share a line, so that the commands are in sight. */
+const TALL = 32;
+
+function checkRows(state: ConsoleState, next: string, width: number, tall: boolean): readonly Row[] {
+	const {checks} = selectRunbook(state);
+	const at = checks.findIndex(({id}) => id === next);
+	if (tall || at < 0) return checks.flatMap(check => checkRow(check, check.id === next, width));
+	const named = (mark: string, some: typeof checks): readonly Row[] =>
+		some.length === 0 ? [] : [[span(` ${mark} ${some.map(({id}) => id).join(', ')}`, 'dim')]];
+	const rest = checks.filter((_, index) => index !== at);
+	return [
+		...named(
+			MARKS.met[0],
+			rest.filter(({state: verdict}) => verdict === 'met'),
+		),
+		...checks.slice(at, at + 1).flatMap(check => checkRow(check, true, width)),
+		...named(
+			MARKS.pending[0],
+			rest.filter(({state: verdict}) => verdict === 'pending'),
+		),
+		...named(
+			MARKS.failed[0],
+			rest.filter(({state: verdict}) => verdict === 'failed'),
+		),
+	];
+}
+
+function checkRow({id, state, words}: RunbookModel['checks'][number], isNext: boolean, width: number): readonly Row[] {
+	const [mark, tone] = MARKS[state];
+	const head = `${isNext ? '>' : ' '}${mark} ${id.padEnd(11)}`;
+	return wrap(clean(words), Math.max(8, width - head.length)).map(
+		(line, index): Row => [
+			span(index === 0 ? head : ' '.repeat(head.length), isNext ? 'accent' : tone),
+			span(line, state === 'met' ? 'dim' : 'plain'),
+		],
+	);
 }

@@ -3,7 +3,7 @@ import {selectProcesses} from '../../state/selectors/processes.ts';
 import {type ConsoleState, type Overlay, SIGNALS} from '../../state/state.ts';
 import {OPERATION_KEYS} from '../keymap/operation-keys.ts';
 import {paletteEntries} from '../keymap/palette-entries.ts';
-import {fitText} from '../safe.ts';
+import {clean, fitText, wrap} from '../safe.ts';
 import {invert, type Row, span} from '../theme.ts';
 import type {Layer, Screen} from './layer.ts';
 
@@ -16,6 +16,7 @@ export function operationsLayer({index}: Of<'operations'>, state: ConsoleState, 
 	const offers = selectOffers(state);
 	const width = Math.max(30, Math.min(screen.width - 6, 104));
 	const running = state.operation.phase === 'running' ? state.operation.plan.title : null;
+	const chosen = offers[Math.min(index, offers.length - 1)];
 	return {
 		title: [
 			span('operations', 'title'),
@@ -25,10 +26,11 @@ export function operationsLayer({index}: Of<'operations'>, state: ConsoleState, 
 		body: offers.map((offer, at) => pick(offerRow(offer), at === index)),
 		foot: [
 			[],
+			...(chosen ? wholeWords(chosen, width) : []),
 			[
 				running
 					? span(`0 aborts at the next safe point: ${running}`, 'warn')
-					: span('a digit plans it at once; nothing runs before it has been shown and confirmed', 'dim'),
+					: span('a digit plans it at once; nothing runs before you confirm it', 'dim'),
 			],
 		],
 		stands: {by: 'index', at: Math.min(index, Math.max(0, offers.length - 1))},
@@ -36,17 +38,28 @@ export function operationsLayer({index}: Of<'operations'>, state: ConsoleState, 
 	};
 }
 
-function offerRow({operation, tier, refused, commands, plan, title}: Offer): Row {
+function offerRow(offer: Offer): Row {
+	const {operation, tier, refused} = offer;
 	const open = refused === null;
-	const words = open
-		? span(`${commands} command${commands === 1 ? '' : 's'}: ${plan?.title ?? title}`)
-		: span(`no: ${refused}`, 'dim');
 	return [
 		span(` ${OPERATION_KEYS[operation] ?? ' '} `, open ? 'title' : 'dim'),
 		span(`${fitText(operation, 15)} `, open ? 'plain' : 'dim'),
 		span(`tier ${tier}  `, 'dim'),
-		words,
+		span(wordsOf(offer), open ? 'plain' : 'dim'),
 	];
+}
+
+const wordsOf = ({refused, commands, plan, title}: Offer): string =>
+	refused === null ? `${commands} command${commands === 1 ? '' : 's'}: ${plan?.title ?? title}` : `no: ${refused}`;
+
+/** Cells of an offer before its words. */
+const OFFER_HEAD = 29;
+
+/** The selected line once more where it was cut: a reason that cannot be read is none. */
+function wholeWords(offer: Offer, width: number): readonly Row[] {
+	const words = clean(wordsOf(offer));
+	if (words.length <= width - OFFER_HEAD) return [];
+	return [...wrap(words, width).map((line): Row => [span(line, 'accent')]), []];
 }
 
 const MEANINGS: Record<(typeof SIGNALS)[number], string> = {

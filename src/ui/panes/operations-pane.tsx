@@ -7,7 +7,7 @@ import {Region} from '../parts/region.tsx';
 import {windowOn} from '../parts/table.ts';
 import {paneTitle} from '../parts/title.ts';
 import {clean, wrap} from '../safe.ts';
-import {invert, type Row, type Span, span, spread, type Tone} from '../theme.ts';
+import {invert, type Row, rowWidth, span, spread, type Tone} from '../theme.ts';
 import {frameOf, type PaneFrame, type PaneProps, paneRows} from './pane.ts';
 
 export function OperationsPane(props: PaneProps) {
@@ -41,32 +41,42 @@ const MARKS: Record<StepState, string> = {
 	skipped: '[--]',
 };
 
+const DETAIL_LINES = 2;
+
 function stepRows(running: NonNullable<OperationsPaneModel['running']>, width: number, height: number): readonly Row[] {
-	const at = Math.max(
-		0,
-		running.steps.findIndex(step => step.state === 'running'),
-	);
-	const most = Math.max(1, Math.min(running.steps.length, Math.floor((height * 2) / 3)));
-	const {from, to} = windowOn(running.steps.length, at, most);
-	const rows = running.steps.slice(from, to).map(step => stepRow(step, width));
+	const {steps, current} = running;
+	const at = current ? current.number - 1 : 0;
+	const detail = detailRows(current, width);
+	const most = Math.max(1, Math.min(steps.length, Math.floor((height * 2) / 3) - detail.length));
+	const {from, to} = windowOn(steps.length, at, most);
+	const rows = steps.slice(from, to).flatMap((step, index): readonly Row[] => {
+		if (from + index !== at || detail.length === 0) return [stepRow(step, width)];
+		return [stepRow({...step, words: ''}, width), ...detail];
+	});
 	const output = running.output.slice(-Math.min(2, Math.max(0, height - rows.length - 3)));
 	return [...rows, ...output.map((line): Row => [span('      '), span(line, 'dim')])];
 }
 
+/** What a running step waits for, on lines of its own where it does not fit beside its name. */
+function detailRows(step: StepRow | null, width: number): readonly Row[] {
+	if (!step?.words) return [];
+	const time = step.elapsedMs === null ? '' : ` ${duration(step.elapsedMs)} `;
+	const whole = [...headOf(step), span(`  ${step.words}${time}`)];
+	if (rowWidth(whole) <= width) return [];
+	return wrap(clean(step.words), Math.max(10, width - 7))
+		.slice(0, DETAIL_LINES)
+		.map((line): Row => [span(`      ${line}`, 'accent')]);
+}
+
+const headOf = ({state, number, says, level}: StepRow): Row => [
+	span(` ${MARKS[state]} ${number} `, state === 'running' ? 'accent' : level),
+	span(says, state === 'pending' ? 'dim' : 'plain'),
+];
+
 function stepRow(step: StepRow, width: number): Row {
-	const tone: Tone = step.state === 'running' ? 'accent' : step.level;
-	const words: Span[] =
-		step.words && step.state !== 'pending' ? [span(`  ${step.words}`, step.level === 'bad' ? 'bad' : 'dim')] : [];
+	const said: Row = step.words ? [span(`  ${step.words}`, step.level === 'bad' ? 'bad' : 'dim')] : [];
 	const time: Row = step.elapsedMs === null ? [] : [span(` ${duration(step.elapsedMs)} `, 'dim')];
-	return spread(
-		[
-			span(` ${MARKS[step.state]} ${step.number} `, tone),
-			span(step.says, step.state === 'pending' ? 'dim' : 'plain'),
-			...words,
-		],
-		time,
-		width,
-	);
+	return spread([...headOf(step), ...said], time, width);
 }
 
 const VERDICTS = {met: ['[ok]', 'good'], pending: ['[  ]', 'accent'], failed: ['[??]', 'warn']} as const;

@@ -148,12 +148,12 @@ function operationsSummary({
 		.map((entry): Row => [INDENT, span(`${clock(entry.at)} ${entry.words}`, 'dim')])
 		.reverse();
 	if (running) {
-		const step = running.steps.find(one => one.state === 'running');
+		const {operation, current, done, steps} = running;
 		return [
 			[
 				lead('operations'),
-				span(`${running.done}/${running.steps.length} `, 'accent'),
-				span(`${running.title}: ${step ? `${step.says} ${step.words}` : ''}`),
+				span(`${operation} ${done}/${steps.length} `, 'accent'),
+				span(current ? current.words || current.says : ''),
 			],
 			...tail,
 		];

@@ -4,12 +4,14 @@ import {type Face, face} from '../../state/selectors/face.ts';
 import {selectGpus} from '../../state/selectors/gpus.ts';
 import {selectMounts} from '../../state/selectors/mounts.ts';
 import {factsOnScreen, nowOnScreen} from '../../state/selectors/on-screen.ts';
+import {selectOperations} from '../../state/selectors/operations.ts';
 import {selectProcesses} from '../../state/selectors/processes.ts';
 import {type ConsoleState, PANES, type PaneId} from '../../state/state.ts';
+import {duration} from '../format.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {type Place, Region} from '../parts/region.tsx';
 import {faceRow} from '../parts/title.ts';
-import {type Row, rowWidth, type Span, truncateRow} from '../theme.ts';
+import {type Row, rowWidth, type Span, span, truncateRow} from '../theme.ts';
 
 type Tab = {readonly pane: PaneId; readonly focused: boolean; readonly troubled: boolean};
 
@@ -47,9 +49,18 @@ const selectFace = derive(
 	},
 );
 
+/** How far an operation is, in its own tab: the face of a probe stands there in the others. */
+const selectProgress = derive([state => state.view.focus, selectOperations], (focus, {running}): Row | null =>
+	focus === 'operations' && running
+		? [span(`${running.operation} ${running.done}/${running.steps.length} ${duration(running.elapsedMs)}`, 'accent')]
+		: null,
+);
+
 export function TabLine({place}: {readonly place: Place}) {
 	const shown = useConsole(selectFace);
-	return <Region place={place} rows={[tabRow(useConsole(selectTabs), shown, place.width)]} />;
+	const progress = useConsole(selectProgress);
+	const end = shown ? faceRow(shown) : progress;
+	return <Region place={place} rows={[tabRow(useConsole(selectTabs), end, place.width)]} />;
 }
 
 export const troubledTabs = (state: ConsoleState): readonly PaneId[] =>
@@ -67,7 +78,7 @@ const NAMES: Record<PaneId, string> = {
 };
 
 /** `━[1 GPU!]━ 2 PROC ━ 3 MNT! ━`: the tab line is the title of the focused pane; `!` is trouble in there. */
-export function tabRow(tabs: readonly Tab[], shown: Face | null, width: number): Row {
+export function tabRow(tabs: readonly Tab[], shown: Row | null, width: number): Row {
 	const row: Span[] = [{text: '━', tone: 'accent'}];
 	for (const [index, {pane, focused, troubled}] of tabs.entries()) {
 		const name = `${index + 1} ${NAMES[pane]}`;
@@ -80,10 +91,6 @@ export function tabRow(tabs: readonly Tab[], shown: Face | null, width: number):
 	const end =
 		shown === null || room < 10
 			? []
-			: [
-					{text: ' ', tone: 'dim' as const},
-					...truncateRow(faceRow(shown), room - 4),
-					{text: ' ', tone: 'dim' as const},
-				];
+			: [{text: ' ', tone: 'dim' as const}, ...truncateRow(shown, room - 4), {text: ' ', tone: 'dim' as const}];
 	return truncateRow([...row, {text: '━'.repeat(Math.max(0, room - rowWidth(end))), tone: 'accent'}, ...end], width);
 }

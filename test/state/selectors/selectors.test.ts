@@ -343,6 +343,11 @@ describe('the extraction', () => {
 		expect(
 			selectExtraction(withFacts({extraction: {...sampleFacts.extraction, run: {...run, alive: false}}})).state,
 		).toBe('run is gone');
+		const ended = (how: 'stopped' | 'failed' | 'finished') =>
+			selectExtraction(withFacts({extraction: {...sampleFacts.extraction, run: {...run, alive: false, state: how}}}));
+		expect(ended('stopped')).toMatchObject({state: 'stopped', level: 'warn'});
+		expect(ended('failed')).toMatchObject({state: 'failed', level: 'bad'});
+		expect(ended('finished')).toMatchObject({state: 'finished', level: 'warn'});
 	});
 });
 

@@ -3,14 +3,16 @@ import {cleanup, render} from 'ink-testing-library';
 import {afterEach, describe, expect, it} from 'vitest';
 import {operationEntry} from '../../../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan} from '../../../src/ops/operations/operation.ts';
+import {selectOffers} from '../../../src/state/selectors/offers.ts';
 import type {ConfirmOverlay, ConsoleState} from '../../../src/state/state.ts';
 import {App} from '../../../src/ui/app.tsx';
 import {ConsoleContext} from '../../../src/ui/hooks/use-console.ts';
 import {confirmLayer, planRows} from '../../../src/ui/overlays/confirm.ts';
 import {heldLayer} from '../../../src/ui/overlays/held.ts';
 import {layerRows, placeOf, reachOf} from '../../../src/ui/overlays/layer.ts';
+import {operationsLayer} from '../../../src/ui/overlays/menus.ts';
 import {linesOf} from '../support/lines.ts';
-import {NOW} from '../support/sample-facts.ts';
+import {NOW, UNIT} from '../support/sample-facts.ts';
 import {mendableState, sampleState} from '../support/sample-state.ts';
 import {type StandIn, standIn} from '../support/stand-in.ts';
 
@@ -107,6 +109,27 @@ describe('the confirm dialog', () => {
 	});
 });
 
+describe('the operations menu', () => {
+	it('says the reason of the selected line whole where it was cut', () => {
+		const menu = (index: number) =>
+			linesOf(operationsLayer({type: 'operations', index}, sampleState(), {width: 79, height: 23}).foot);
+		const whole = menu(2)
+			.slice(1, -2)
+			.map(line => line.trim());
+		expect(whole.join(' ')).toBe(`no: ${selectOffers(sampleState())[2]?.refused}`);
+		expect(menu(2).at(-1)).toBe('a digit plans it at once; nothing runs before you confirm it');
+	});
+
+	it('names what is running', () => {
+		const plan = planOf('recover');
+		const state = {
+			...sampleState(),
+			operation: {phase: 'running' as const, plan, steps: [], startedAt: NOW, output: []},
+		};
+		expect(new Set(selectOffers(state).map(({refused}) => refused))).toEqual(new Set(['recover is still running']));
+	});
+});
+
 describe('a recovery that waits', () => {
 	const next = planOf('stop-service');
 	const overlay = {type: 'held', openedAt: NOW, scroll: 0} as const;
@@ -139,6 +162,19 @@ describe('a recovery that waits', () => {
 			scripts.filter(line => !text.replaceAll('$', '').includes(line.replaceAll(' ', '').replaceAll('$', ''))),
 		).toEqual([]);
 		expect(lines.at(-3)).toContain('y does this step   Y this and all the rest   Esc stops here');
+	});
+
+	it('keeps the commands in sight on a low screen: the other checks share a line', () => {
+		const layer = heldLayer(overlay, state, {width: 79, height: 23});
+		const body = linesOf(layer.body);
+		expect(body.slice(0, 5)).toEqual([
+			' [ok] files',
+			`>[  ] services   ${UNIT} runs or comes back at boot`,
+			' [  ] cards, dumps',
+			expect.any(String),
+			expect.any(String),
+		]);
+		expect(body.findIndex(line => line.startsWith('next: '))).toBeLessThan(6);
 	});
 
 	it('says how to go on when the console has disarmed itself', () => {

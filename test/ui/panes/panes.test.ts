@@ -233,6 +233,56 @@ describe('the timeline', () => {
 	});
 });
 
+describe('an operation in a narrow pane', () => {
+	const until = () => ({state: 'met', words: ''}) as const;
+	const wait = {kind: 'wait', looks: [], limitMs: 1, until} as const;
+	const steps = Array.from({length: 9}, (_, index) => ({...wait, id: `s${index}`, says: `step number ${index + 1}`}));
+	const running = (words: string) => ({
+		operation: {
+			phase: 'running' as const,
+			plan: {
+				operation: 'recover' as const,
+				title: 'recover it',
+				tier: 3 as const,
+				confirmWord: 'it',
+				targets: [],
+				excluded: [],
+				warnings: [],
+				inverse: null,
+				steps,
+			},
+			steps: steps.map((_, index) =>
+				index === 3 || index === 7
+					? {
+							state: 'running' as const,
+							words: index === 3 ? 'step number 4' : words,
+							startedAt: NOW - 8_000,
+							endedAt: null,
+						}
+					: {state: index < 7 ? ('done' as const) : ('pending' as const), words: '', startedAt: null, endedAt: null},
+			),
+			startedAt: NOW - 9_000,
+			output: [],
+		},
+		journal: [],
+	});
+	const rows = (words: string, height = 8) =>
+		linesOf(operationsPaneRows(selectOperations(sampleState(running(words))), {...FRAME, width: 44, height})).slice(1);
+
+	it('stays on the step that waits, not on the check around it, and says whole what it waits for', () => {
+		expect(rows('loading: 55 of 64 shards, 4m12s left by the last launch')).toEqual([
+			' [ok] 7 step number 7',
+			' [..] 8 step number 8                    8s',
+			'      loading: 55 of 64 shards, 4m12s left',
+			'      by the last launch',
+		]);
+	});
+
+	it('does not say the name of a step twice', () => {
+		expect(rows('step number 8')).toContainEqual(expect.stringMatching(/^ \[\.\.\] 8 step number 8 +8s$/));
+	});
+});
+
 /** The clock on screen is the operator's: the hour depends on where the test runs. */
 const hour = (shown: string): string =>
 	` ${String((Number(shown) - new Date(NOW).getTimezoneOffset() / 60 + 48) % 24).padStart(2, '0')}`;
