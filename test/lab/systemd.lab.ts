@@ -144,14 +144,25 @@ lab(
 	},
 );
 
-lab('links in /etc and below /usr/lib at once: what `disable` leaves is blocked', canRunSystemd, async () => {
-	install({[`${LIB}/lab-both.service`]: sleeper()});
-	box.inside(
-		`mkdir -p ${LIB}/basic.target.wants; ln -s ../lab-both.service ${LIB}/basic.target.wants/; systemctl enable lab-both; systemctl daemon-reload; systemctl start lab-both`,
-	);
-	expect((await seen('lab-both.service')).service.wantedBy).toHaveLength(2);
-	await stopsAndComesBack('lab-both.service', ['stop', 'disable', 'drop-in', 'gone']);
-});
+lab(
+	'links in /etc and below /usr/lib at once: one plan disables the one and blocks the other',
+	canRunSystemd,
+	async () => {
+		for (const [name, target, names] of [
+			['lab-two', 'basic.target', 2],
+			// Of two links from one target systemd names one.
+			['lab-same', 'multi-user.target', 1],
+		] as const) {
+			install({[`${LIB}/${name}.service`]: sleeper()});
+			box.inside(
+				`mkdir -p ${LIB}/${target}.wants; ln -s ../${name}.service ${LIB}/${target}.wants/; systemctl enable ${name}; systemctl daemon-reload; systemctl start ${name}`,
+			);
+			const {service} = await seen(`${name}.service`);
+			expect([service.wantedBy.length, service.wantedOutside]).toEqual([names, [target]]);
+			await stopsAndComesBack(`${name}.service`, ['stop', 'disable', 'mask', 'gone']);
+		}
+	},
+);
 
 lab('a unit whose file is gone while it runs is stopped, and no way back is promised', canRunSystemd, async () => {
 	install({[`${ETC}/lab-gone.service`]: sleeper()});

@@ -100,10 +100,10 @@ export const FAULTS: readonly Fault[] = [
 	},
 	{
 		id: 'vendor-link',
-		says: 'a link outside /etc wants the service at boot, where `disable` does not reach',
+		says: 'beside the link below /etc one outside wants the service at boot, where `disable` does not reach',
 		refused: null,
 		ruins({paths, units}) {
-			const wants = `${paths.vendorUnits}/graphical.target.wants`;
+			const wants = `${paths.vendorUnits}/multi-user.target.wants`;
 			mkdirSync(wants, {recursive: true});
 			symlinkSync(`${paths.unitFiles}/${VLLM_UNIT}`, `${wants}/${VLLM_UNIT}`);
 			units.reload();

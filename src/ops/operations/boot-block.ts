@@ -19,10 +19,12 @@ export type BootBlock = {
 export function bootBlocks(service: Service, etc: string): readonly BootBlock[] {
 	const boot = bootVerdict(service);
 	if (boot.comesBack !== 'yes') return [];
-	const {unit, unitFileState, wantedBy, requiredBy, triggeredBy} = service;
+	const {unit, unitFileState, wantedBy, wantedOutside, requiredBy, triggeredBy} = service;
 	const enabled = unitFileState === 'enabled' || unitFileState === 'alias';
 	const beyond = [
-		...(enabled ? [] : wantedBy.map(by => `a link from ${by} outside /etc wants it`)),
+		...wantedBy
+			.filter(by => !enabled || wantedOutside.includes(by))
+			.map(by => `a link from ${by} outside /etc wants it`),
 		...requiredBy.map(by => `${by} requires it`),
 		...triggeredBy.map(by => `${by} starts it`),
 		...(unitFileState === 'generated' ? ['its unit file is generated at each boot'] : []),
@@ -38,7 +40,7 @@ export function bootBlocks(service: Service, etc: string): readonly BootBlock[] 
 		const says = `${block.says}, since \`disable\` does not hold it: ${beyond.join(', ')}`;
 		return enabled ? [disable, {...block, says}] : [{...block, says}];
 	}
-	// One link is the one that disable takes out. Of several, some may stand where it does not reach.
+	// One name is that of the link that disable takes out. Of several, some may stand where nobody looked.
 	if (wantedBy.length < 2) return [disable];
 	const block = dropIn(unit, etc);
 	return [

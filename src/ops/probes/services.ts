@@ -25,6 +25,8 @@ export type Service = {
 	readonly fragmentPath: string;
 	readonly dropInPaths: readonly string[];
 	readonly wantedBy: readonly string[];
+	/** Targets with a link to it where packages put theirs, which `disable` leaves alone. They may have one below /etc, too. */
+	readonly wantedOutside: readonly string[];
 	/** RequiredBy and UpheldBy: who cannot be up without it. */
 	readonly requiredBy: readonly string[];
 	readonly triggeredBy: readonly string[];
@@ -86,8 +88,10 @@ const PROPERTIES = [
 /** Names under which model servers are installed. */
 const TELLING = ['*vllm*', '*sglang*', '*ollama*', '*triton*', '*tgi*', '*comfy*'].map(name => `${name}.service`);
 const MOST_UNITS = 64;
-const MOST_CHARACTERS = 500;
-const SECTIONS = ['listed', 'files', 'show', 'groups'] as const;
+const MOST_CHARACTERS = 480;
+const SECTIONS = ['listed', 'files', 'show', 'links', 'groups'] as const;
+/** Where packages put unit files; one place under two names on most hosts. */
+const VENDOR = 'usr/lib lib usr/local/lib';
 
 /**
  * Patterns are expanded by systemd itself, then all units are shown in one request, in one order of lines or another; pids
@@ -106,13 +110,14 @@ export const services: Probe<ServiceFacts> = {
 		const named = fitting(hints.units.map(quote));
 		return [
 			DEFINE_MARK,
-			'SYSTEMD_PAGER=cat; SYSTEMD_COLORS=0; export SYSTEMD_PAGER SYSTEMD_COLORS; set -f',
+			'export SYSTEMD_PAGER=cat SYSTEMD_COLORS=0; set -f',
 			's() { timeout -k 1 5 systemctl --no-pager --no-ask-password "$@" 2>&1; }',
 			`l=$(s list-units --all --plain --no-legend --full ${patterns}); r=$?; ${mark('listed')}; echo "$r"; pr "$l"`,
 			`o=; case $r in 124|137|127) ;; 0) ;; *) o=--root=/ ;; esac`,
 			`case $r in 124|137|127) f= ;; *) f=$(s $o list-unit-files --no-legend --full ${patterns}) ;; esac; ${mark('files')}; pr "$f"`,
 			`u=; [ $r = 0 ] && u=$(printf '%s\\n' "$l" "$f" ${named} | cut -d' ' -f1 | grep -v '@\\.' | grep -E '\\.(service|timer|socket|path|scope)$' | sort -u | head -n ${MOST_UNITS})`,
-			`h=; [ "$u" ] && h=$(s show -p ${PROPERTIES.join(',')} -- $u); ${mark('show')}; pr "$h"; ${mark('groups')}`,
+			`h=; [ "$u" ] && h=$(s show -p ${PROPERTIES.join(',')} -- $u); ${mark('show')}; pr "$h"; ${mark('links')}`,
+			`set +f; for d in ${VENDOR}; do for x in $u; do echo "$ETC/../$d"/systemd/system/*.wants/$x; done; done; ${mark('groups')}`,
 			'pr "$h" | sed -n "s/^ControlGroup=//p" | while IFS= read -r g; do [ "$g" ] || continue; for d in "$SYS/fs/cgroup$g" "$SYS/fs/cgroup/systemd$g"; do [ -r "$d/cgroup.procs" ] || continue; echo "$g" $(find "$d" -name cgroup.procs -exec cat {} + 2>/dev/null); break; done; done; true',
 		].join('\n');
 	},
@@ -147,9 +152,10 @@ function parseServices(answer: Answer, {target, hints}: ProbeContext<ServiceFact
 		};
 	}
 	const pids = readGroups(sections.groups);
+	const links = readLinks(sections.links);
 	const shown = readShow(sections.show)
 		.filter(block => block.has('Id'))
-		.map(block => toService(block, pids))
+		.map(block => toService(block, pids, links))
 		.filter(unit => unit.loadState !== 'not-found' || unit.activeState !== 'inactive' || units.includes(unit.unit));
 	return {manager: 'systemd', units: shown.map(unit => ({...unit, unwanted: unwanted(unit.unit)}))};
 }
@@ -158,6 +164,7 @@ function parseServices(answer: Answer, {target, hints}: ProbeContext<ServiceFact
 export function toService(
 	block: ReadonlyMap<string, string>,
 	pids: ReadonlyMap<string, readonly number[]> = new Map(),
+	links: ReadonlyMap<string, readonly string[]> = new Map(),
 ): Service {
 	const text = (key: string) => block.get(key) ?? '';
 	const words = (key: string) =>
@@ -177,6 +184,7 @@ export function toService(
 		fragmentPath: text('FragmentPath'),
 		dropInPaths: words('DropInPaths'),
 		wantedBy: words('WantedBy'),
+		wantedOutside: links.get(text('Id')) ?? [],
 		requiredBy: [...words('RequiredBy'), ...words('UpheldBy')],
 		triggeredBy: words('TriggeredBy'),
 		restart: text('Restart'),
@@ -202,6 +210,14 @@ function fromUnitFile(line: string): Service | null {
 			['UnitFilePreset', preset === '-' ? '' : preset],
 		]),
 	);
+}
+
+/** `/etc/../usr/lib/systemd/system/TARGET.wants/UNIT …`; a pattern that found nothing comes back as it is. */
+function readLinks(text: string): ReadonlyMap<string, readonly string[]> {
+	const links = new Map<string, readonly string[]>();
+	for (const [, target = '', unit = ''] of text.matchAll(/\/([^/*\s]+)\.wants\/(\S+)/g))
+		links.set(unit, [...new Set([...(links.get(unit) ?? []), target])]);
+	return links;
 }
 
 /** `GROUP PID PID …` per line. */

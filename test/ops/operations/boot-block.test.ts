@@ -14,6 +14,7 @@ const unit = (change: Partial<ReturnType<typeof service>>) =>
 		unitFileState: 'disabled',
 		fragmentPath: ETC_FILE,
 		wantedBy: [],
+		wantedOutside: [],
 		requiredBy: [],
 		triggeredBy: [],
 		dropInPaths: [],
@@ -32,6 +33,26 @@ describe('the gentlest way that holds', () => {
 		],
 		['a link outside /etc, file in /usr/lib', {fragmentPath: LIB_FILE, wantedBy: ['lab.target']}, ['mask']],
 		['a link outside /etc, file in /etc, where mask is refused', {wantedBy: ['lab.target']}, ['drop-in']],
+		[
+			'links from one target, below /etc and outside',
+			{unitFileState: 'enabled', wantedBy: ['multi-user.target'], wantedOutside: ['multi-user.target']},
+			['disable', 'drop-in'],
+		],
+		[
+			'the same, file in /usr/lib',
+			{
+				unitFileState: 'enabled',
+				fragmentPath: LIB_FILE,
+				wantedBy: ['multi-user.target'],
+				wantedOutside: ['multi-user.target'],
+			},
+			['disable', 'mask'],
+		],
+		[
+			'a link outside from a target that is not loaded',
+			{unitFileState: 'enabled', wantedBy: ['multi-user.target'], wantedOutside: ['graphical.target']},
+			['disable'],
+		],
 		['a timer', {triggeredBy: ['nightly.timer']}, ['drop-in']],
 		[
 			'somebody requires it: a mask would make that one fail',

@@ -54,6 +54,33 @@ test('stop-service stops without waiting, disables, and names what brought it ba
 	expect(plan.warnings.join(' ')).toContain('comes back at boot');
 });
 
+test('a unit that a link of its package wants beside the one below /etc is held by one plan', () => {
+	const both = service({wantedOutside: ['multi-user.target']});
+	const plan = planned('stop-service', here({services: {manager: 'systemd', units: [both]}}), UNIT);
+	const directory = `/etc/systemd/system/${UNIT}.d`;
+	expect(plan.steps.map(step => (step.kind === 'wait' ? step.id : [step.id, step.says, step.script]))).toEqual([
+		[
+			'stop',
+			`stop ${UNIT} (without waiting, so that a lost link changes nothing)`,
+			`systemctl stop --no-block -- ${UNIT}`,
+		],
+		['disable', `take ${UNIT} out of the boot`, `systemctl disable -- ${UNIT}`],
+		[
+			'drop-in',
+			`block ${UNIT} with a drop-in whose condition does not hold, since \`disable\` does not hold it: a link from multi-user.target outside /etc wants it`,
+			[
+				`mkdir -p -- ${directory} || exit`,
+				`printf '[Unit]\\nConditionPathExists=%s\\n' /etc/allow-${UNIT} >${directory}/50-blocked.part && mv -f -- ${directory}/50-blocked.part ${directory}/50-blocked.conf || { rm -f -- ${directory}/50-blocked.part; exit 1; }`,
+				'systemctl daemon-reload',
+			].join('\n'),
+		],
+		'gone',
+	]);
+	expect(plan.inverse).toBe(
+		`rm -f -- ${directory}/50-blocked.conf; systemctl daemon-reload; systemctl enable -- ${UNIT}; systemctl start -- ${UNIT}`,
+	);
+});
+
 test('a unit whose file is gone is stopped, and no way back is promised', () => {
 	const gone = service({loadState: 'not-found', unitFileState: '', wantedBy: [], fragmentPath: ''});
 	const plan = planned('stop-service', here({services: {manager: 'systemd', units: [gone]}}), UNIT);

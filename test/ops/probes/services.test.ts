@@ -29,6 +29,7 @@ const IDLE: Service = {
 	fragmentPath: '/usr/lib/systemd/system/x.service',
 	dropInPaths: [],
 	wantedBy: [],
+	wantedOutside: [],
 	requiredBy: [],
 	triggeredBy: [],
 	restart: 'no',
@@ -80,6 +81,7 @@ describe('services', () => {
 		listed: '0\nvllm-example.service loaded active running vLLM\n',
 		files: 'vllm-example.service enabled enabled\n',
 		show: fixture('systemctl/252-show-two-units.txt'),
+		links: '/etc/../usr/lib/systemd/system/*.wants/vllm-example.service\n',
 		groups: '/system.slice/vllm-example.service 1455 1402\n',
 	};
 	const target = {unwanted: ['vllm-*']};
@@ -98,7 +100,7 @@ describe('services', () => {
 
 	it('tells "no such units" from "nobody to ask" and from "no bus"', () => {
 		const parse = (listed: string, files = '') =>
-			services.parse(answerOf({listed, files, show: '', groups: ''}), contextOf({target}));
+			services.parse(answerOf({listed, files, show: '', links: '', groups: ''}), contextOf({target}));
 		expect(parse('0\n')).toEqual({manager: 'systemd', units: []});
 		expect(parse("127\ntimeout: failed to run command 'systemctl'\n").manager).toBe('absent');
 		expect(parse(`1\n${fixture('systemctl/252-not-booted.txt')}`).manager).toBe('absent');
@@ -154,14 +156,21 @@ describe('services', () => {
 				'esac; shift; done',
 			].join('\n'),
 			show,
+			'etc/x': '',
+			'usr/lib/systemd/system/multi-user.target.wants/vllm-example.service': '',
+			'usr/local/lib/systemd/system/lab.target.wants/vllm-example.service': '',
+			'usr/lib/systemd/system/lab.target.wants/vllm-example.service': '',
+			'usr/lib/systemd/system/lab.target.wants/another.service': '',
 			'sys/fs/cgroup/system.slice/vllm-example.service/cgroup.procs': '1402\n',
 			'sys/fs/cgroup/system.slice/vllm-example.service/inner/cgroup.procs': '1455\n',
 		});
 		const facts = await look(services, contextOf({target, hints: {units: ['by\\x2dhand.service']}}), {
 			sys: `${tree.root}/sys`,
+			etc: `${tree.root}/etc`,
 			path: pathWith(tree.root),
 		});
-		expect(facts).toEqual({manager: 'systemd', units: [VLLM, OLD]});
+		const wantedOutside = ['lab.target', 'multi-user.target'];
+		expect(facts).toEqual({manager: 'systemd', units: [{...VLLM, wantedOutside}, OLD]});
 		const {readFileSync} = await import('node:fs');
 		expect(readFileSync(`${tree.root}/asked`, 'utf8')).toBe('by\\x2dhand.service vllm-example.service\n');
 		tree.remove();

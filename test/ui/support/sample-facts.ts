@@ -99,6 +99,7 @@ export const service = (change: Partial<Service> = {}): Service => ({
 	fragmentPath: `/etc/systemd/system/${UNIT}`,
 	dropInPaths: [],
 	wantedBy: ['multi-user.target'],
+	wantedOutside: [],
 	requiredBy: [],
 	triggeredBy: [],
 	restart: 'on-failure',
