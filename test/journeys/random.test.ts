@@ -49,7 +49,7 @@ test('the scenarios are listed, and one that does not exist is wrong use that na
 	const {code, said} = await drill('no-such');
 	expect({code, said}).toMatchObject({
 		code: 64,
-		said: expect.stringMatching(/there are incident, hook, .*corrupt-samples, random/),
+		said: expect.stringMatching(/there are incident, hook, .*full-and-frozen, random/),
 	});
 	const {out} = await drill('--list');
 	expect(out).toMatch(/^hung-mount +refused +/m);

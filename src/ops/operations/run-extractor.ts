@@ -152,6 +152,18 @@ type Before = {readonly present: number; readonly newestAt: number};
 const allThere = ({expected, complete}: Inventory): boolean => expected !== null && complete >= expected;
 
 /**
+ * A run says that it has finished, and what it wrote last has not been listed or read here: nothing is to be begun, for it
+ * may be that nothing is left to do.
+ */
+export function isCatchingUp({inventory, run, listedAt}: ExtractionFacts): boolean {
+	if (run?.state !== 'finished' || run.alive !== false || !inventory) return false;
+	const {present, complete, suspects, expected} = inventory;
+	if (expected !== null && present < expected)
+		return run.updatedAt !== null && run.updatedAt >= Number(listedAt) * 1_000;
+	return present > complete + suspects.length;
+}
+
+/**
  * A run that finished is no failure while what it wrote last has not been listed or read yet: the count of whole files lags
  * behind its own word.
  */
@@ -171,6 +183,8 @@ function newFile(before: Before, {facts}: Situation): Verdict {
 	if (run && endedEarly(seen) && run.updatedAt !== null && run.updatedAt > before.newestAt) {
 		return {state: 'failed', words: `the extractor ended (${run.state}): ${run.message ?? 'see its log'}`};
 	}
+	if (run?.alive === false && run.updatedAt !== null && run.updatedAt > before.newestAt && allThere(inventory))
+		return {state: 'met', words: `it has finished: all ${inventory.expected} are there and whole`};
 	const newest = inventory.groups
 		.flatMap(group => [...group.files.values()])
 		.filter(file => file.modifiedAt > before.newestAt);

@@ -6,7 +6,7 @@ import {freeGpus} from '../operations/free-gpus.ts';
 import {launchPlan} from '../operations/launch-server.ts';
 import type {Situation, Verdict} from '../operations/operation.ts';
 import {restoreFiles, wantedFiles} from '../operations/restore-files.ts';
-import {extractorPlan} from '../operations/run-extractor.ts';
+import {extractorPlan, isCatchingUp} from '../operations/run-extractor.ts';
 import {stopService} from '../operations/stop-service.ts';
 import {describe} from '../outcome.ts';
 import {beyondMending} from '../preflight/preflight.ts';
@@ -177,6 +177,8 @@ function extractionRuns(situation: Situation): Verdict {
 	const count = `${inventory.complete}/${inventory.expected ?? '?'} whole${unread > 0 ? `, ${unread} not read yet` : ''}`;
 	if (inventory.expected !== null && inventory.complete >= inventory.expected) return met(`${count}: complete`);
 	if (run?.alive) return met(`${count}, ${run.state}`);
+	if (isCatchingUp(seen))
+		return {state: 'failed', words: `${count}: the run has finished, its last files are not seen yet`};
 	const against = beyondMending('extraction', situation);
 	if (against.length > 0) return {state: 'failed', words: against.join('; ')};
 	return wrong(`${count}, nothing is running`);

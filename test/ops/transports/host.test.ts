@@ -1,5 +1,6 @@
 import {afterEach, describe, expect, it, test} from 'vitest';
 import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
+import {bad} from '../../../src/ops/outcome.ts';
 import type {RouteConfig} from '../../../src/ops/target.ts';
 import {openDesk} from '../../../src/ops/transports/desk.ts';
 import {type Host, type HostStatus, openHost} from '../../../src/ops/transports/host.ts';
@@ -103,16 +104,22 @@ test('a route that freezes is passed over with its reason, and taken back when i
 
 describe('a better route that answers again', () => {
 	const begin = async (asked: readonly ('files' | 'act')[]) => {
-		const {host, direct} = await twoRoutes();
-		direct.mood = 'no sessions';
+		const better = localTransport({...SYSTEM_ENVIRONMENT, home: '/root'});
+		let answers = false;
+		const open: typeof better.open = (...args) =>
+			answers ? better.open(...args) : Promise.resolve(bad({kind: 'unreachable', phase: 'connect', detail: 'frozen'}));
+		const worse = localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'});
+		const routes = [{...better, label: 'better', open}, worse].map(transport => ({transport, outer: null}));
+		const host = openHost({routes, onStatus: () => {}, retryMs: 100});
+		hosts.push(host);
 		expect(await where(host)).toBe('/by-the-other-way');
-		const answers = asked.map(async lane => {
+		const outcomes = asked.map(async lane => {
 			const script = '[ "$HOME" = /root ] || sleep 3; echo "$HOME"';
 			const outcome = await host.ask(lane, script, {...LIMITS, limitMs: 10_000});
 			return outcome.ok ? outcome.value.stdout.trim() : outcome.failure.kind;
 		});
-		direct.mood = 'well';
-		return {host, answers: Promise.all(answers)};
+		answers = true;
+		return {host, answers: Promise.all(outcomes)};
 	};
 
 	it('takes looks with it: what was under way or waited is asked again there', async () => {
