@@ -67,6 +67,8 @@ export function openHost({
 	/** Routes whose question is open, and what goes on once one is answered. */
 	const asked = new Set<number>();
 	const retries = new Set<Promise<void>>();
+	/** Routes that are being greeted. */
+	const knocks = new Set<Promise<unknown>>();
 	const first = routes[0];
 	if (!first) throw new Error('a host needs a route');
 	let status: HostStatus = {state: 'connecting', label: first.transport.label, since: clock(), passedOver: []};
@@ -84,7 +86,13 @@ export function openHost({
 	}
 
 	/** One question on a shell of its own: the cheapest proof that a route works from end to end. */
-	async function hello(index: number): Promise<Outcome<Answer>> {
+	function hello(index: number): Promise<Outcome<Answer>> {
+		const said = greet(index).finally(() => knocks.delete(said));
+		knocks.add(said);
+		return said;
+	}
+
+	async function greet(index: number): Promise<Outcome<Answer>> {
 		const route = routes[index];
 		if (!route) return bad({kind: 'cancelled'});
 		const lane = openLane(route.transport, clock);
@@ -276,6 +284,8 @@ export function openHost({
 		settle,
 		async reconnect() {
 			await finding;
+			// A login under way may be past what is now asked again.
+			await Promise.all(knocks);
 			restUntil = 0;
 			await Promise.all(routes.slice(0, working ?? 0).map((_, index) => tryAgain(index)));
 			await settle();

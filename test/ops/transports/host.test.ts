@@ -1,13 +1,13 @@
 import {afterEach, describe, expect, it, test} from 'vitest';
 import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
-import {bad} from '../../../src/ops/outcome.ts';
+import {bad, bad, type Outcome} from '../../../src/ops/outcome.ts';
 import type {RouteConfig} from '../../../src/ops/target.ts';
 import {openDesk} from '../../../src/ops/transports/desk.ts';
 import {type Host, type HostStatus, openHost} from '../../../src/ops/transports/host.ts';
 import {localTransport} from '../../../src/ops/transports/local.ts';
 import {hostOf} from '../../../src/ops/transports/routes.ts';
 import {sshTransport} from '../../../src/ops/transports/ssh.ts';
-import {SYSTEM_ENVIRONMENT} from '../../../src/ops/transports/transport.ts';
+import {type Channel, SYSTEM_ENVIRONMENT, type Transport} from '../../../src/ops/transports/transport.ts';
 import {answering} from '../../support/asker.ts';
 import {OPERATOR, startSshServer, type TestServer, type TestServerOptions} from '../../support/ssh-server.ts';
 import {until} from '../../support/until.ts';
@@ -68,6 +68,38 @@ test('a key that was skipped is asked for again when the operator reconnects, an
 	expect(asker.asked).toHaveLength(3);
 	expect(await where(host)).toBe('/root');
 	expect(host.status).toMatchObject({state: 'up', passedOver: []});
+});
+
+test('reconnecting while a login is under way does not end with that login: it may be past what was skipped', async () => {
+	const denied = bad({kind: 'denied', detail: 'no offered key was accepted'});
+	const works = localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-better-way'});
+	let login: Promise<Outcome<Channel>> | null = Promise.resolve(denied);
+	let fail: () => void = () => {};
+	let opened = 0;
+	const better: Transport = {
+		...works,
+		label: 'better',
+		open(...words) {
+			opened++;
+			return login ?? works.open(...words);
+		},
+	};
+	const worse = localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'});
+	const routes = [better, worse].map(transport => ({transport, outer: null}));
+	const host = openHost({routes, onStatus() {}, retryMs: 100});
+	hosts.push(host);
+	expect(await where(host)).toBe('/by-the-other-way');
+	login = new Promise(resolve => {
+		fail = () => {
+			login = null;
+			resolve(denied);
+		};
+	});
+	await until(() => opened === 2);
+	const reconnected = host.reconnect();
+	setTimeout(fail, 50);
+	await reconnected;
+	expect(await where(host)).toBe('/by-the-better-way');
 });
 
 test('with no route at all, reconnecting does not wait for the rest that a failed search takes', async () => {
