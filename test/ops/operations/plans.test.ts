@@ -410,6 +410,39 @@ test('a recovery that would come to what no operation mends is not begun, and na
 	);
 });
 
+test('what a control group has frozen is left alone by free-gpus: thawed first, and never said to wait for storage', () => {
+	const awake = process(4001, {owner: {kind: 'none'}, parentPid: 1});
+	const frozen = process(4002, {owner: {kind: 'none'}, parentPid: 1, state: 'D', waitChannel: '__refrigerator'});
+	const holder = ({pid, startTicks}: typeof awake) => ({
+		pid,
+		startTicks,
+		memory: [],
+		devices: ['nvidia0'],
+		driverName: 'x',
+	});
+	const holding = (...each: readonly (typeof awake)[]): Partial<FactValues> => ({
+		processes: {...sampleFacts.processes, processes: [process(1, {name: 'systemd'}), ...each]},
+		holders: {...sampleFacts.holders, holders: each.map(holder)},
+		services: {manager: 'systemd', units: []},
+	});
+	const thaw = 'frozen by its control group: thaw that first';
+	expect(refusal('free-gpus', here(holding(frozen)))).toBe(`nothing to end (pid 4002 is ${thaw})`);
+	const plan = planned('free-gpus', here(holding(awake, frozen)));
+	expect(plan.targets.map(({identity}) => identity)).toEqual([`4001@${awake.startTicks}`]);
+	expect(plan.excluded.map(({says}) => says)).toEqual([expect.stringMatching(new RegExp(`^pid 4002 .*: ${thaw}$`))]);
+	const said = (id: string, one: typeof awake) => {
+		const step = planned(id, here(holding(awake)), id === 'signal' ? `4001@${awake.startTicks}:KILL` : null).steps.find(
+			({kind}) => kind === 'wait',
+		);
+		return step?.kind === 'wait' ? step.until(here(holding(one)), NOW).words : '';
+	};
+	const later = {...awake, state: 'D', waitChannel: '__refrigerator', killPending: true};
+	expect([said('free-gpus', later), said('signal', later)]).toEqual([`pid 4001 is ${thaw}`, thaw]);
+	expect(refusal('signal', here(holding(later)), `4001@${awake.startTicks}:KILL`)).toBe(
+		`SIGKILL is pending already: it is ${thaw}`,
+	);
+});
+
 test('every signal by identity goes through the configured Python, and by the shell where there is none', () => {
 	const one = process(4001, {owner: {kind: 'none'}, parentPid: 1});
 	const record = {...sampleFacts.server.record, launchId: 'a', bootId: 'b', pid: 4001, startTicks: one.startTicks};
