@@ -310,7 +310,10 @@ test('the dump path of patch or hook is the one that the extractor reads, or not
 	expect(refusal('launch-server', here({...ready, files: installed}, {server: hooked}))).toBe(
 		'RELIGHT_HS_DUMP_DIR is /tmp/other, and the extractor reads /dev/shm/sglang_hs',
 	);
-	expect(planned('launch-server', here({...ready, files: installed}, {server: HOOK_SERVER})).warnings).toEqual([]);
+	// Another package than the one that was asked for its flags.
+	expect(planned('launch-server', here({...ready, files: installed}, {server: HOOK_SERVER})).warnings).toEqual([
+		'flags not checked, because its source does not tell, and its help has not been asked yet',
+	]);
 	expect(refusal('launch-server', here({...ready, files: bare}, {server: HOOK_SERVER}))).toContain(
 		'relight_hs.py is not installed',
 	);
@@ -563,6 +566,14 @@ test('a launch gets what whole states need, shown as changes to its line; a flag
 	const flags = ['--model-path', '--tp-size', '--port'];
 	const files = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, flags}})};
 	const odd = {...server, args: ['--nonsense']};
+	// Its source does not tell, its own help does.
+	expect(refusal('launch-server', here(ready, {server: odd}))).toBe(
+		'this SGLang has no --nonsense: take it out of server.args',
+	);
+	const asked = {...sampleFacts.flags, flags: null, why: 'python3 -m sglang.launch_server --help: exit 1'};
+	expect(planned('launch-server', here({...ready, flags: asked}, {server: odd})).warnings).toContain(
+		'flags not checked, because python3 -m sglang.launch_server --help: exit 1',
+	);
 	expect(refusal('launch-server', here({...ready, files}, {server: odd}))).toBe(
 		'this SGLang has no --nonsense: take it out of server.args',
 	);
