@@ -77,7 +77,7 @@ async function unattended(box: Box, {scenario, seed, faults}: Drill, json: boole
 	const {engine, store} = composition;
 	await engine.look(LOOKS);
 	// Owners and end records take a second look; a recovery is planned on whole facts.
-	await engine.look(LOOKS);
+	await engine.look([...LOOKS, 'flags']);
 	for (let turn = 0; turn < 20 && lostOnTheWay(engine.situation()).length > 0; turn++) {
 		await new Promise(resolve => setTimeout(resolve, 1_000));
 		await engine.look(lostOnTheWay(engine.situation()));

@@ -10,7 +10,7 @@ export async function preflightCommand(name: string | undefined, options: Option
 	const {target, store, engine, seen} = await openToLook(name, options);
 	await engine.look(LOOKS);
 	// Owners of new processes and end records take one look more.
-	await engine.look(['processes', 'extraction']);
+	await engine.look(['processes', 'extraction', 'flags']);
 	seen();
 	const checks = preflight(engine.situation());
 	const {route} = store.getState();

@@ -1,5 +1,5 @@
 import {OPERATIONS, operationEntry} from '../src/ops/operations/catalogue.ts';
-import {isRefusal, type Plan, type RunEvent} from '../src/ops/operations/operation.ts';
+import {isRefusal, type OperationId, type Plan, type RunEvent} from '../src/ops/operations/operation.ts';
 import {redact} from '../src/ops/redact.ts';
 import {RECOVER} from '../src/ops/runbook/recover.ts';
 import {planRecovery} from '../src/ops/runbook/run-recovery.ts';
@@ -12,6 +12,9 @@ import {LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
 const EXIT = {done: 0, failed: 2, unknown: 3, refused: 4, cancelled: 130} as const;
+
+/** Those that launch: only they wait until SGLang has been asked for its flags. */
+const LAUNCHES: ReadonlySet<OperationId> = new Set(['launch-server', 'recover']);
 
 /** One operation without the console. Without --yes it only shows what it would do. */
 export async function run([id, name]: readonly string[], options: Options): Promise<number> {
@@ -43,7 +46,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	await engine.host.settle();
 	if (options['break-lock'] && options.yes) say(await engine.breakLock());
 	await engine.look(LOOKS);
-	await engine.look(['processes', 'services', 'extraction']);
+	await engine.look(['processes', 'services', 'extraction', ...(LAUNCHES.has(entry.id) ? ['flags' as const] : [])]);
 	const situation = {...engine.situation(), overrides: options.override ?? []};
 	const plan = entry.plan(situation, options.on ?? null);
 	const {route} = store.getState();

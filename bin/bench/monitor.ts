@@ -165,7 +165,7 @@ function readQueries(): ReadonlySet<string> {
 	const context = {
 		target: LOCAL_TARGET,
 		last: null,
-		hints: {pids: [], stuckPids: [], units: [], serverLog: null, log: null, nowMs: 0},
+		hints: {pids: [], stuckPids: [], units: [], serverLog: null, unreadPackage: null, log: null, nowMs: 0},
 	};
 	const scripts = `${PROBES.gpus.script(context)}\n${PROBES.holders.script(context)}`;
 	return new Set([...scripts.matchAll(/--query-[a-z-]+=[\w.,]+/g)].map(match => match[0]));

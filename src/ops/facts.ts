@@ -4,6 +4,7 @@ import type {AutostartFacts} from './probes/autostart.ts';
 import type {CommandLineFacts} from './probes/command-lines.ts';
 import type {ExtractionFacts} from './probes/extraction.ts';
 import type {FilesFacts} from './probes/files.ts';
+import type {FlagsFacts} from './probes/flags.ts';
 import type {GpuFacts} from './probes/gpus.ts';
 import type {GuestFacts} from './probes/guest.ts';
 import type {HolderFacts} from './probes/holders.ts';
@@ -39,6 +40,7 @@ export type FactValues = {
 	extraction: ExtractionFacts;
 	log: LogFacts;
 	files: FilesFacts;
+	flags: FlagsFacts;
 	guest: GuestFacts;
 };
 
@@ -60,6 +62,7 @@ export const NO_FACTS: Facts = {
 	extraction: null,
 	log: null,
 	files: null,
+	flags: null,
 	guest: null,
 };
 

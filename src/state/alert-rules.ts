@@ -2,7 +2,9 @@ import {hasNoCards} from '../ops/no-cards.ts';
 import {describe} from '../ops/outcome.ts';
 import type {KernelFinding} from '../ops/probes/kernel-log.ts';
 import {mountsWritten} from '../ops/probes/mount-of.ts';
+import type {Process} from '../ops/probes/processes.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
+import {isFrozen} from '../ops/probes/stuck.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
 
 /**
@@ -114,10 +116,24 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		remedy: 'it waits for I/O: look at the mounts; a signal changes nothing until the I/O returns',
 		sees: ({facts, nowMs}) =>
 			(facts.processes?.last?.value.processes ?? [])
-				.filter(process => process.state === 'D' && process.stuckSince !== null && nowMs - process.stuckSince > 30_000)
+				.filter(process => standsStill(process, nowMs) && !isFrozen(process))
 				.map(process => ({
 					subject: `${process.pid}@${process.startTicks}`,
 					words: `pid ${process.pid} (${process.name}) stuck in D${process.waitChannel ? ` at ${process.waitChannel}` : ''}`,
+				})),
+	},
+	{
+		id: 'task-frozen',
+		level: 'warning',
+		pane: 'processes',
+		afterMs: 0,
+		remedy: 'thaw its control group (freezer.state, or what paused it); until then it does not even hear SIGKILL',
+		sees: ({facts, nowMs}) =>
+			(facts.processes?.last?.value.processes ?? [])
+				.filter(process => standsStill(process, nowMs) && isFrozen(process))
+				.map(process => ({
+					subject: `${process.pid}@${process.startTicks}`,
+					words: `pid ${process.pid} (${process.name}) frozen by its control group`,
 				})),
 	},
 	{
@@ -202,6 +218,10 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		},
 	},
 ];
+
+const STILL_MS = 30_000;
+const standsStill = ({state, stuckSince}: Process, nowMs: number): boolean =>
+	state === 'D' && stuckSince !== null && nowMs - stuckSince > STILL_MS;
 
 const RECENT_MS = 15 * 60_000;
 

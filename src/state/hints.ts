@@ -1,3 +1,4 @@
+import {packageKey} from '../ops/hook/package-flags.ts';
 import type {Hints} from '../ops/probes/probe.ts';
 import {type Process, processOf} from '../ops/probes/processes.ts';
 import type {ConsoleState} from './state.ts';
@@ -35,9 +36,16 @@ export function hintsOf(
 		stuckPids,
 		units: [...units],
 		serverLog,
+		unreadPackage: unreadPackage(facts),
 		log: logPath(view.logSource, serverLog, target),
 		nowMs,
 	};
+}
+
+function unreadPackage({files}: ConsoleState['facts']): string | null {
+	const hook = files?.last?.value.hook;
+	const found = hook?.state === 'seen' ? hook.facts.sglang : null;
+	return found && !found.flags ? packageKey(found) : null;
 }
 
 type Waiting = {readonly stuckPids: readonly number[]; readonly waitingPids: readonly number[]};

@@ -101,7 +101,7 @@ lab(
 			const key = identityKey((await seen(pid)) as Process);
 			const first = await act(open, 'signal', `${key}:KILL`);
 			expect([first.outcome, first.words]).toEqual(['failed', expect.stringContaining(`${pid} sent`)]);
-			expect(first.words).toMatch(/not so after 20 s: in D/);
+			expect(first.words).toMatch(/not so after 20 s: frozen by its control group: thaw that first/);
 			expect(await seen(pid)).toMatchObject({state: 'D', killPending: true});
 			await expect(act(open, 'signal', `${key}:KILL`)).rejects.toThrow('SIGKILL is pending already');
 			expect(sent()).toHaveLength(1);

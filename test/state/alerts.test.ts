@@ -3,7 +3,7 @@ import type {FactValues} from '../../src/ops/facts.ts';
 import {record} from '../../src/ops/facts.ts';
 import {bad} from '../../src/ops/outcome.ts';
 import {type AlertMemory, judgeAlerts} from '../../src/state/alerts.ts';
-import {mount, NOW, sampleFacts, UNIT} from '../ui/support/sample-facts.ts';
+import {mount, NOW, process, sampleFacts, UNIT} from '../ui/support/sample-facts.ts';
 import {factsOf, sampleState, sampleTarget} from '../ui/support/sample-state.ts';
 
 const {route} = sampleState();
@@ -32,6 +32,17 @@ test('an alert stays for a moment after its cause is gone, then clears, and begi
 	const third = see(well, NOW + 5_000, second.memory);
 	expect(words(third.alerts)).not.toContain(`${UNIT} is running and comes back at boot`);
 	expect(see({}, NOW + 9_000, third.memory).alerts[0]?.since).toBe(NOW + 9_000);
+});
+
+test('a task that its control group froze is not said to wait for I/O', () => {
+	const one = process(70, {name: 'python3', state: 'D', stuckSince: NOW - 60_000, waitChannel: '__refrigerator'});
+	const {alerts} = see({processes: {...sampleFacts.processes, processes: [one]}});
+	expect(alerts.filter(({pane}) => pane === 'processes').map(each => [each.words, each.remedy])).toEqual([
+		[
+			'pid 70 (python3) frozen by its control group',
+			'thaw its control group (freezer.state, or what paused it); until then it does not even hear SIGKILL',
+		],
+	]);
 });
 
 test('a mount may be read-only on purpose, but not one that the work writes to', () => {

@@ -2,6 +2,7 @@ import {type Facts, fresh} from '../facts.ts';
 import {holdersOf, usedOn} from '../probes/held-memory.ts';
 import {identityKey} from '../probes/probe.ts';
 import {type Process, processOf} from '../probes/processes.ts';
+import {FROZEN, isFrozen} from '../probes/stuck.ts';
 import {redact} from '../redact.ts';
 import {ancestorsOf} from './ancestors.ts';
 import {causeOfOwner} from './owner-cause.ts';
@@ -80,7 +81,9 @@ export function causeOfProcess(process: Process, facts: Facts, bytes?: number | 
 		links.push(
 			link(
 				'process',
-				`waits in the kernel (${process.waitChannel ?? 'unknown place'}): cannot end before its I/O returns`,
+				isFrozen(process)
+					? FROZEN
+					: `waits in the kernel (${process.waitChannel ?? 'unknown place'}): cannot end before its I/O returns`,
 				'critical',
 			),
 		);

@@ -1,5 +1,5 @@
 import {fresh} from '../facts.ts';
-import type {HookFacts, ImportedPackage, SourceFile} from '../hook/look.ts';
+import type {HookFacts, SourceFile} from '../hook/look.ts';
 import {HOOK_FILE, HOOK_SHA256} from '../hook/own.ts';
 import {type HookVerdict, judgeHook, launchFindings} from '../hook/verdict.ts';
 import type {FilesFacts} from '../probes/files.ts';
@@ -23,12 +23,6 @@ export function dumpWay({target, facts}: Pick<Situation, 'target' | 'facts'>, re
 	if (hook.state === 'unknown') return {known: false, why: hook.why};
 	const seen = restored ? asRestored(target, files, hook.facts) : hook.facts;
 	return {known: true, verdict: judgeHook(target, seen, HOOK_SHA256)};
-}
-
-/** The package that a launch would import, as far as it is known. */
-export function importedBy(facts: Situation['facts']): ImportedPackage | null {
-	const hook = fresh(facts.files)?.hook;
-	return hook?.state === 'seen' ? hook.facts.sglang : null;
 }
 
 /** Why a launch would not dump what the extractor reads, in words. Not to know it is a reason, too. */

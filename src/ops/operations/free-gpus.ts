@@ -2,6 +2,7 @@ import {fresh} from '../facts.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
 import type {Process} from '../probes/processes.ts';
 import {runState} from '../probes/service-verdicts.ts';
+import {FROZEN, heldBack, isFrozen} from '../probes/stuck.ts';
 import {claimsOf} from './claims.ts';
 import {type Operation, type PlanTarget, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
@@ -26,12 +27,16 @@ export const freeGpus: Operation<Record<string, never>> = {
 		);
 		const targets: (PlanTarget & {pid: number; startTicks: number})[] = [];
 		const excluded: PlanTarget[] = [];
+		const frozen: number[] = [];
 		const unitsFirst = new Map<string, number>();
 		for (const {pid, startTicks, process, spared, says} of claimsOf(situation) ?? []) {
 			const entry = {kind: 'process' as const, identity: `${pid}@${startTicks}`, says};
 			const unit = process?.owner.kind === 'unit' ? process.owner.unit : null;
 			if (spared !== null || startTicks === null) excluded.push({...entry, says: `${says}: ${spared}`});
-			else if (unit && running.has(unit)) {
+			else if (process && isFrozen(process)) {
+				frozen.push(pid);
+				excluded.push({...entry, says: `${says}: ${FROZEN}`});
+			} else if (unit && running.has(unit)) {
 				unitsFirst.set(unit, (unitsFirst.get(unit) ?? 0) + 1);
 				excluded.push({...entry, says: `${says}: stop ${unit} first, a kill alone comes back`});
 			} else targets.push({...entry, pid, startTicks});
@@ -40,9 +45,10 @@ export const freeGpus: Operation<Record<string, never>> = {
 			const first = [...unitsFirst].map(
 				([unit, count]) => `${count} of ${unit}: stop that first, a kill alone comes back`,
 			);
-			const rest = excluded.length - [...unitsFirst.values()].reduce((sum, count) => sum + count, 0);
+			const thaw = frozen.length > 0 ? [`pid ${frozen.join(', ')} is ${FROZEN}`] : [];
+			const rest = excluded.length - frozen.length - [...unitsFirst.values()].reduce((sum, count) => sum + count, 0);
 			const spared = rest > 0 ? [`${rest} protected or not to be reached from here`] : [];
-			return refuse(`nothing to end (${[...first, ...spared].join('; ')})`);
+			return refuse(`nothing to end (${[...first, ...thaw, ...spared].join('; ')})`);
 		}
 		const end = (signal: string, id: string, says: string) => ({
 			kind: 'run' as const,
@@ -96,9 +102,8 @@ function ended(targets: Ends, {facts}: Situation): Verdict {
 			!isGone(process) && targets.some(each => each.pid === process.pid && each.startTicks === process.startTicks),
 	);
 	if (left.length === 0) return {state: 'met', words: 'all ended'};
-	const stuck = left.filter(process => process.state === 'D' && process.killPending);
-	if (stuck.length > 0)
-		return {state: 'pending', words: `pid ${stuck.map(each => each.pid).join(', ')} cannot die until its I/O returns`};
+	const held = heldBack(left);
+	if (held) return {state: 'pending', words: held};
 	const headless = left.filter(process => process.state === 'Z');
 	if (headless.length > 0)
 		return {

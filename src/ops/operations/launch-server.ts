@@ -1,5 +1,6 @@
 import {quote} from '../command.ts';
 import {fresh} from '../facts.ts';
+import {importedPackage} from '../hook/package-flags.ts';
 import {serverDumps} from '../hook/server-dumps.ts';
 import {preflight, standing} from '../preflight/preflight.ts';
 import {type LaunchRecord, lastStartPath, provedPath} from '../probes/server.ts';
@@ -7,7 +8,6 @@ import {CANARY_LIMIT_MS, canary} from '../server/canary.ts';
 import {noteStart, spell, stallLimitMs} from '../server/last-start.ts';
 import {type GuardedLine, guardedLine} from '../server/protections.ts';
 import type {DumpConfig, ExtractionConfig, ServerConfig} from '../target.ts';
-import {importedBy} from './dump-way.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {
 	type Operation,
@@ -173,7 +173,7 @@ function canaryStep(server: ServerConfig, dump: DumpConfig, extraction: Extracti
 
 /** The operator's line, with what whole states need. As it is where nothing is dumped, or the configuration says so. */
 function guardedFor({target, facts}: Situation, {args, protect = false}: ServerConfig): GuardedLine {
-	return protect && target.dump ? guardedLine(args, target, importedBy(facts)) : {args, changes: []};
+	return protect && target.dump ? guardedLine(args, target, importedPackage(facts)) : {args, changes: []};
 }
 
 /** argv and environment stay arrays to the end; only quote() makes them text. */
@@ -210,7 +210,7 @@ export function launchOf(
 /** What a launch should know and does not stop at, and what would have stopped it but for a person. */
 const warnings = (situation: Situation): string[] => [
 	...preflight(situation)
-		.filter(check => check.blocks === 'launch' && check.state === 'warn')
+		.filter(({blocks, state, stops}) => blocks === 'launch' && !stops && (state === 'warn' || state === 'unknown'))
 		.flatMap(({evidence}) => evidence),
 	...standing('launch', situation).overridden,
 ];

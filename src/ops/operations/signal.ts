@@ -3,6 +3,7 @@ import {describeOwner} from '../probes/owner.ts';
 import {identityOf} from '../probes/probe.ts';
 import {processOf} from '../probes/processes.ts';
 import {ownLine, protectedReason} from '../probes/protected.ts';
+import {FROZEN, isFrozen} from '../probes/stuck.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
 
@@ -23,7 +24,9 @@ export const signalProcess: Operation<SignalInput> = {
 		const why = protectedReason(process, process.owner, ownLine(own, table));
 		if (why) return refuse(`${process.name} is protected: ${why}`);
 		if (process.state === 'D' && process.killPending)
-			return refuse('SIGKILL is pending already: it cannot die until its I/O returns');
+			return refuse(
+				`SIGKILL is pending already: it ${isFrozen(process) ? `is ${FROZEN}` : 'cannot die until its I/O returns'}`,
+			);
 		const ends = ['TERM', 'INT', 'HUP', 'KILL'].includes(signal);
 		const says = `pid ${process.pid}  ${process.name}  ${process.state}  ${describeOwner(process.owner)}`;
 		return {
@@ -69,6 +72,7 @@ export function gone(processKey: string, {facts}: Situation): Verdict {
 	if (!table) return {state: 'pending', words: 'waiting for a good look at the processes'};
 	const process = processOf(table.processes, identityOf(processKey));
 	if (!process || process.state === 'Z') return {state: 'met', words: 'gone'};
+	if (isFrozen(process)) return {state: 'pending', words: FROZEN};
 	if (process.state === 'D')
 		return {state: 'pending', words: `in D (${process.waitChannel ?? 'unknown'}): cannot die until its I/O returns`};
 	return {state: 'pending', words: `still there (${process.state})`};

@@ -5,6 +5,7 @@ import {identityKey} from '../probes/probe.ts';
 import type {Process} from '../probes/processes.ts';
 import {lineage} from '../probes/protected.ts';
 import type {LaunchRecord} from '../probes/server.ts';
+import {heldBack} from '../probes/stuck.ts';
 import {type Operation, refuse, type Situation, type Step, type Verdict} from './operation.ts';
 import {signalScript} from './signal-script.ts';
 
@@ -107,11 +108,8 @@ function gone(family: readonly Process[], {facts}: Situation): Verdict {
 	const alive = new Set(table.processes.filter(({state, threads}) => state !== 'Z' || threads > 1).map(identityKey));
 	const left = family.filter(process => alive.has(identityKey(process)));
 	if (left.length === 0) return {state: 'met', words: 'all of it ended'};
-	const stuck = table.processes.filter(
-		process => process.state === 'D' && process.killPending && left.some(one => one.pid === process.pid),
-	);
-	if (stuck.length > 0)
-		return {state: 'pending', words: `pid ${stuck.map(({pid}) => pid).join(', ')} cannot die until its I/O returns`};
+	const held = heldBack(table.processes.filter(({pid}) => left.some(one => one.pid === pid)));
+	if (held) return {state: 'pending', words: held};
 	return {state: 'pending', words: `${left.length} process(es) of it left`};
 }
 

@@ -4,6 +4,7 @@ import {hasNoCards} from '../no-cards.ts';
 import {memoryIsBack} from '../probes/held-memory.ts';
 import {bootVerdict, runState} from '../probes/service-verdicts.ts';
 import type {Service} from '../probes/services.ts';
+import {heldBack, isFrozen} from '../probes/stuck.ts';
 import {type BootBlock, bootBlocks} from './boot-block.ts';
 import {endablePids} from './claims.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';
@@ -138,11 +139,14 @@ function stopped(
 	const holders = fresh(facts.holders);
 	if (!service || !holders) return {state: 'pending', words: 'waiting for a good look at services and GPU holders'};
 	const state = runState(service);
-	if (state === 'stuck')
+	if (state === 'stuck') {
+		const frozen = fresh(facts.processes)?.processes.filter(each => service.pids.includes(each.pid) && isFrozen(each));
+		const why = frozen?.length ? heldBack(frozen) : `pid ${service.pids.join(', ')} cannot end until its I/O returns`;
 		return {
 			state: 'failed',
-			words: `${unit} is ${service.activeState}, with processes that outlive SIGKILL: pid ${service.pids.join(', ')} cannot end until its I/O returns`,
+			words: `${unit} is ${service.activeState}, with processes that outlive SIGKILL: ${why}`,
 		};
+	}
 	if (state !== 'stopped' && state !== 'stopped by force')
 		return {state: 'pending', words: `${unit} is ${state}${countdown(service, nowMs - since)}`};
 	if (service.pids.length > 0)

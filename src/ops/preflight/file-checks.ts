@@ -1,7 +1,8 @@
 import {fresh} from '../facts.ts';
-import {dumpObjections, dumpWarnings, importedBy} from '../operations/dump-way.ts';
+import {flagsUnchecked, importedPackage} from '../hook/package-flags.ts';
+import {dumpObjections, dumpWarnings} from '../operations/dump-way.ts';
 import {isRenamed, unknownFlags} from '../server/protections.ts';
-import {fail, failWhen, type PreflightCheck, unseen, warn} from './check.ts';
+import {fail, failWhen, type PreflightCheck, unseen, unseenAside, warn} from './check.ts';
 
 const NOT_SEEN = 'the files it needs have not been seen yet, or the last look failed';
 
@@ -42,8 +43,10 @@ export const FILE_CHECKS: readonly PreflightCheck[] = [
 		blocks: 'launch',
 		mends: null,
 		finds({facts, target}) {
-			const found = importedBy(facts);
-			if (!target.server || !found?.flags) return null;
+			const found = importedPackage(facts);
+			if (!target.server || !found) return null;
+			const why = flagsUnchecked(facts);
+			if (why !== null) return unseenAside(`flags not checked, because ${why}`);
 			const unknown = unknownFlags(target.server.args, found).filter(
 				flag => target.server?.protect !== true || !isRenamed(flag),
 			);

@@ -4,6 +4,7 @@ import {autostart} from './autostart.ts';
 import {commandLines} from './command-lines.ts';
 import {extraction} from './extraction.ts';
 import {files} from './files.ts';
+import {flags} from './flags.ts';
 import {gpus} from './gpus.ts';
 import {guest} from './guest.ts';
 import {holders} from './holders.ts';
@@ -32,5 +33,6 @@ export const PROBES: {readonly [K in ProbeId]: Probe<FactValues[K]>} = {
 	extraction,
 	log,
 	files,
+	flags,
 	guest,
 };

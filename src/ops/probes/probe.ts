@@ -36,6 +36,7 @@ export type ProbeId =
 	| 'extraction'
 	| 'log'
 	| 'files'
+	| 'flags'
 	| 'guest';
 
 /**
@@ -69,6 +70,8 @@ export type Hints = {
 	readonly units: readonly string[];
 	/** Newest launch record, so that the server probe knows its log and identity. */
 	readonly serverLog: string | null;
+	/** The package a launch would import, by its `packageKey`, where its source does not tell its flags. */
+	readonly unreadPackage: string | null;
 	/** Which log the log pane follows. */
 	readonly log: string | null;
 	readonly nowMs: number;

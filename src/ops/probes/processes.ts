@@ -43,7 +43,7 @@ export type Process = {
 	readonly waitChannel: string | null;
 	/** A SIGKILL is already pending: killing again changes nothing. */
 	readonly killPending: boolean;
-	/** Same state and wait channel in every table since (epoch ms); null when it moves, or waits for no storage. */
+	/** Same state and wait channel in every table since (epoch ms); null when it moves, or is neither frozen nor waits for storage. */
 	readonly stuckSince: number | null;
 };
 

@@ -3,9 +3,11 @@ import {afterAll, beforeAll, expect, test} from 'vitest';
 import {show} from '../../../src/ops/command.ts';
 import {type Box, buildBox} from '../../../src/ops/drill/box.ts';
 import {hiddenStates} from '../../../src/ops/drill/states.ts';
+import {flagsInHelp} from '../../../src/ops/hook/package-flags.ts';
 import {serverDumps} from '../../../src/ops/hook/server-dumps.ts';
 import {canary} from '../../../src/ops/server/canary.ts';
 import {httpScript} from '../../../src/ops/server/http.ts';
+import {unknownFlags} from '../../../src/ops/server/protections.ts';
 import {readBareTensor} from '../../../src/ops/tensor/torch-reader.ts';
 import {cardsIdle, launchServer, type Progress, progressOf, read, startRun} from './support/launch.ts';
 import {bundle, PART_SOURCE} from './support/part-program.ts';
@@ -43,6 +45,13 @@ test('the server does not start while others hold the cards, and says why', asyn
 	await inBox(box, 'systemctl stop vllm-kimi-k25-int4 && systemctl disable vllm-kimi-k25-int4');
 	await cardsIdle(box);
 }, 20_000);
+
+test('its SGLang tells its flags when it is asked, and the launch has no other', async () => {
+	const {stdout} = await inBox(box, `${box.target.server?.python} -m sglang.launch_server --help`);
+	const flags = flagsInHelp(stdout);
+	expect(flags).toContain('--tp-size');
+	expect(unknownFlags(box.target.server?.args ?? [], {version: null, flags})).toEqual([]);
+});
 
 test('the real line brings it up in a few seconds, with the real phases', async () => {
 	const log = await launch('serving');

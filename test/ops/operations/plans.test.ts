@@ -313,7 +313,10 @@ test('the dump path of patch or hook is the one that the extractor reads, or not
 	expect(refusal('launch-server', here({...ready, files: installed}, {server: hooked}))).toBe(
 		'RELIGHT_HS_DUMP_DIR is /tmp/other, and the extractor reads /dev/shm/sglang_hs',
 	);
-	expect(planned('launch-server', here({...ready, files: installed}, {server: HOOK_SERVER})).warnings).toEqual([]);
+	// Another package than the one that was asked for its flags.
+	expect(planned('launch-server', here({...ready, files: installed}, {server: HOOK_SERVER})).warnings).toEqual([
+		'flags not checked, because its source does not tell, and its help has not been asked yet',
+	]);
 	expect(refusal('launch-server', here({...ready, files: bare}, {server: HOOK_SERVER}))).toContain(
 		'relight_hs.py is not installed',
 	);
@@ -410,6 +413,39 @@ test('a recovery that would come to what no operation mends is not begun, and na
 	expect(refused({server: {...sampleFacts.server, portOwner}})).toBe(`${server}: port 8000 is taken by nginx (pid 31)`);
 	expect(refused(data({size: {...ROOMY, availableBytes: 5e8}}))).toBe(
 		'the extraction is running: 500.0 MB are free on /data, 2.58 TB are needed for the remaining samples',
+	);
+});
+
+test('what a control group has frozen is left alone by free-gpus: thawed first, and never said to wait for storage', () => {
+	const awake = process(4001, {owner: {kind: 'none'}, parentPid: 1});
+	const frozen = process(4002, {owner: {kind: 'none'}, parentPid: 1, state: 'D', waitChannel: '__refrigerator'});
+	const holder = ({pid, startTicks}: typeof awake) => ({
+		pid,
+		startTicks,
+		memory: [],
+		devices: ['nvidia0'],
+		driverName: 'x',
+	});
+	const holding = (...each: readonly (typeof awake)[]): Partial<FactValues> => ({
+		processes: {...sampleFacts.processes, processes: [process(1, {name: 'systemd'}), ...each]},
+		holders: {...sampleFacts.holders, holders: each.map(holder)},
+		services: {manager: 'systemd', units: []},
+	});
+	const thaw = 'frozen by its control group: thaw that first';
+	expect(refusal('free-gpus', here(holding(frozen)))).toBe(`nothing to end (pid 4002 is ${thaw})`);
+	const plan = planned('free-gpus', here(holding(awake, frozen)));
+	expect(plan.targets.map(({identity}) => identity)).toEqual([`4001@${awake.startTicks}`]);
+	expect(plan.excluded.map(({says}) => says)).toEqual([expect.stringMatching(new RegExp(`^pid 4002 .*: ${thaw}$`))]);
+	const said = (id: string, one: typeof awake) => {
+		const step = planned(id, here(holding(awake)), id === 'signal' ? `4001@${awake.startTicks}:KILL` : null).steps.find(
+			({kind}) => kind === 'wait',
+		);
+		return step?.kind === 'wait' ? step.until(here(holding(one)), NOW).words : '';
+	};
+	const later = {...awake, state: 'D', waitChannel: '__refrigerator', killPending: true};
+	expect([said('free-gpus', later), said('signal', later)]).toEqual([`pid 4001 is ${thaw}`, thaw]);
+	expect(refusal('signal', here(holding(later)), `4001@${awake.startTicks}:KILL`)).toBe(
+		`SIGKILL is pending already: it is ${thaw}`,
 	);
 });
 
@@ -533,6 +569,14 @@ test('a launch gets what whole states need, shown as changes to its line; a flag
 	const flags = ['--model-path', '--tp-size', '--port'];
 	const files = {...sampleFacts.files, hook: seen({sglang: {...PACKAGE, flags}})};
 	const odd = {...server, args: ['--nonsense']};
+	// Its source does not tell, its own help does.
+	expect(refusal('launch-server', here(ready, {server: odd}))).toBe(
+		'this SGLang has no --nonsense: take it out of server.args',
+	);
+	const asked = {...sampleFacts.flags, flags: null, why: 'python3 -m sglang.launch_server --help: exit 1'};
+	expect(planned('launch-server', here({...ready, flags: asked}, {server: odd})).warnings).toContain(
+		'flags not checked, because python3 -m sglang.launch_server --help: exit 1',
+	);
 	expect(refusal('launch-server', here({...ready, files}, {server: odd}))).toBe(
 		'this SGLang has no --nonsense: take it out of server.args',
 	);

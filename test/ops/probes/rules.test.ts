@@ -67,7 +67,12 @@ const target: Partial<Target> = {
 	files: [],
 };
 const pids = Array.from({length: 64}, (_, at) => 4_100_000 + at);
-const hints = {pids, units: ['vllm-kimi-k25-int4.service'], log: '/data/eagle3/synth_100k/logs/extraction2.log'};
+const hints = {
+	pids,
+	unreadPackage: '/root/sglang 0.5.23',
+	units: ['vllm-kimi-k25-int4.service'],
+	log: '/data/eagle3/synth_100k/logs/extraction2.log',
+};
 
 const all = Object.values(PROBES) as readonly Probe<unknown>[];
 const full = contextOf<unknown>({target, hints});

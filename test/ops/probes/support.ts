@@ -19,7 +19,15 @@ export const TARGET: Target = {
 	files: [],
 };
 
-export const HINTS: Hints = {pids: [], stuckPids: [], units: [], serverLog: null, log: null, nowMs: NOW_MS};
+export const HINTS: Hints = {
+	pids: [],
+	stuckPids: [],
+	units: [],
+	serverLog: null,
+	unreadPackage: null,
+	log: null,
+	nowMs: NOW_MS,
+};
 
 export function contextOf<T>(
 	parts: {target?: Partial<Target>; hints?: Partial<Hints>; last?: T | null} = {},

@@ -1,6 +1,6 @@
 import {afterEach, describe, expect, it, test} from 'vitest';
 import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
-import {bad, bad, type Outcome} from '../../../src/ops/outcome.ts';
+import {bad, type Outcome} from '../../../src/ops/outcome.ts';
 import type {RouteConfig} from '../../../src/ops/target.ts';
 import {openDesk} from '../../../src/ops/transports/desk.ts';
 import {type Host, type HostStatus, openHost} from '../../../src/ops/transports/host.ts';

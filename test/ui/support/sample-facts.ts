@@ -130,6 +130,13 @@ const groups = Array.from({length: 10}, (_, index): InventoryGroup => {
 	};
 });
 
+/** Of the launch lines in these tests, and of what protects whole states. */
+const SGLANG_FLAGS = [
+	...['--model-path', '--tp-size', '--port', '--host', '--name', '--forward-hooks', '--trust-remote-code'],
+	...['--chunked-prefill-size', '--max-prefill-tokens', '--disable-radix-cache', '--disable-overlap-schedule'],
+	...['--disable-cuda-graph', '--disable-piecewise-cuda-graph', '--enforce-disable-flashinfer-allreduce-fusion'],
+];
+
 export const sampleFacts: FactValues = {
 	gpus: {
 		cards: [0, 1, 2, 3, 4, 5, 6, 7].map(index => gpu(index, index === 3 ? {pcieWidth: known(8)} : {})),
@@ -314,5 +321,6 @@ export const sampleFacts: FactValues = {
 			},
 		},
 	},
+	flags: {key: '/root/sglang/python/sglang 0.5.9', flags: SGLANG_FLAGS, why: '', askedAt: NOW},
 	guest: {status: 'running', lock: null, frozen: false, storage: null, verdict: 'running'},
 };

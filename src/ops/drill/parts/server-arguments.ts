@@ -44,6 +44,16 @@ const SWITCHES: Readonly<Record<string, string>> = {
 	'--enable-return-hidden-states': 'enable_return_hidden_states',
 };
 
+/** What `--help` prints, as argparse lays it out. */
+export const helpText = (): string =>
+	[
+		'usage: launch_server.py [-h] --model-path MODEL_PATH [options]\n\noptions:',
+		'  -h, --help            show this help message and exit',
+		...Object.entries(VALUES).map(([flag, name]) => `  ${flag} ${name.toUpperCase()}`),
+		...Object.keys(SWITCHES).map(flag => `  ${flag}`),
+		'',
+	].join('\n');
+
 /** As argparse would: the parsed line, or what it prints to stderr before it exits with 2. */
 export function parseServerArguments(argv: readonly string[]): ServerArguments | {readonly error: string} {
 	const values: Record<string, string> = {

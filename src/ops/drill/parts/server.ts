@@ -5,7 +5,7 @@ import {setTimeout as sleep} from 'node:timers/promises';
 import type {ServerTrouble} from '../faults.ts';
 import {CARD_MEMORY_MIB} from '../gpus.ts';
 import {type PartBox, whenLeashEnds} from './part-box.ts';
-import {parseServerArguments, type ServerArguments, showArguments} from './server-arguments.ts';
+import {helpText, parseServerArguments, type ServerArguments, showArguments} from './server-arguments.ts';
 import {hookSide} from './server-hook.ts';
 import {httpServer, type ServerState} from './server-http.ts';
 import {ServerLog} from './server-log.ts';
@@ -22,6 +22,10 @@ const SERVING_MIB = 86_020;
 
 /** `python -m sglang.launch_server`: takes the real line, prints the real log, serves the real endpoints, in about 4 s. */
 export async function runServer(box: PartBox, argv: readonly string[]): Promise<number> {
+	if (argv.includes('--help')) {
+		process.stdout.write(helpText());
+		return 0;
+	}
 	const args = parseServerArguments(argv);
 	if ('error' in args) {
 		process.stderr.write(args.error);
