@@ -11,7 +11,7 @@ export type CommandLineFacts = {readonly lines: ReadonlyMap<string, string | nul
 
 const MOST_ASKED = 20;
 /** Pids already answered are checked in turn: the number may name another process by now. */
-const MOST_RECHECKED = 20;
+const MOST_RECHECKED = 4;
 const MOST_KEPT = 2000;
 /** After so many without an answer the rest waits for the next look. */
 const MOST_HUNG = 3;

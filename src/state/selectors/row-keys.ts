@@ -39,10 +39,10 @@ export const selectedKey = (state: ConsoleState, pane: PaneId): string | null =>
 	rowsOf(state, pane).find(row => row.selected)?.key ?? null;
 
 /** A process younger than this is most often gone before its answer comes. */
-const SETTLED_S = 10;
+const SETTLED_S = 5;
 
 /** The processes on screen or near it, for the looks between two full tables. Not those that have only just begun. */
-export function visiblePids(state: ConsoleState, most = 24): readonly number[] {
+export function visiblePids(state: ConsoleState, most = 12): readonly number[] {
 	const facts = state.facts.processes?.last?.value;
 	if (!facts) return [];
 	const {rows} = selectProcesses(state);
