@@ -160,5 +160,6 @@ export function removeDump({paths}: AnyDump): void {
 
 /** The same in the background: to give back so much memory takes a while. */
 export async function removeDumpSoon({paths}: AnyDump): Promise<void> {
-	for (const path of paths) await rm(path, {recursive: true, force: true});
+	// A server that was started anew counts from the start, and may be writing under the same number.
+	for (const path of paths) await rm(path, {recursive: true, force: true, maxRetries: 5, retryDelay: 50});
 }
