@@ -26,13 +26,8 @@ import {Underway} from './underway.ts';
 const FAILURES_IN_A_ROW = 5;
 const CONTINUITY_SAMPLES = 3;
 const KEEP_FREE_AT_LEAST = 64e6;
-/**
- * Samples whose states are in memory while the next is asked for. Of large ones one is synced while another is written; the
- * disk syncs some small ones in the time of one; all of them are done again after a kill.
- */
-const STORED_AT_ONCE = {count: 6, bytes: 320e6};
-/** Of dumps that are told apart by a number alone: the fewer are kept, the fewer a server that starts anew may meet. */
-const NUMBERED_AT_ONCE = {count: 3, bytes: 320e6};
+/** Samples whose states are in memory while the next is asked for: one is synced while another is written. After a kill they are done again. */
+const STORED_AT_ONCE = {count: 3, bytes: 320e6};
 
 /** Extracts what the ledger says is to do, with a bounded number of samples in flight. */
 export class Run {
@@ -46,7 +41,7 @@ export class Run {
 	private readonly abandon = new AbortController();
 	private readonly stop: AbortSignal;
 	private readonly place: SourcePlace;
-	private storing = new Underway(NUMBERED_AT_ONCE, () => this.halt.abort());
+	private readonly storing = new Underway(STORED_AT_ONCE, () => this.halt.abort());
 	/** Known once the server was met. */
 	private dumps: DumpSource | null = null;
 	private manifest: Manifest;
@@ -151,7 +146,6 @@ export class Run {
 		if (indices.length === 0) return;
 		const samples = this.tree.dataset.samples(indices);
 		const hands = this.source.named ? this.config.extraction.concurrency : 1;
-		if (this.source.named) this.storing = new Underway(STORED_AT_ONCE, () => this.halt.abort());
 		const work = async (): Promise<void> => {
 			try {
 				while (!this.stop.aborted) {
