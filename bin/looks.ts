@@ -3,7 +3,6 @@ import type {ProbeId} from '../src/ops/probes/probe.ts';
 /** What a command without a screen looks at before it speaks or plans. */
 export const LOOKS: readonly ProbeId[] = [
 	'gpus',
-	'topology',
 	'holders',
 	'processes',
 	'mounts',
@@ -12,3 +11,6 @@ export const LOOKS: readonly ProbeId[] = [
 	'extraction',
 	'files',
 ];
+
+/** What a launch is held against beside: asked once the first looks have told the package, and whether the driver answers. */
+export const LAUNCH_LOOKS: readonly ProbeId[] = ['topology', 'flags'];

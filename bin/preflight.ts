@@ -1,5 +1,5 @@
 import {type Checked, preflight, preflightState} from '../src/ops/preflight/preflight.ts';
-import {LOOKS} from './looks.ts';
+import {LAUNCH_LOOKS, LOOKS} from './looks.ts';
 import {openToLook} from './open-to-look.ts';
 import type {Options} from './relight.ts';
 
@@ -10,7 +10,7 @@ export async function preflightCommand(name: string | undefined, options: Option
 	const {target, store, engine, seen} = await openToLook(name, options);
 	await engine.look(LOOKS);
 	// Owners of new processes and end records take one look more.
-	await engine.look(['processes', 'extraction', 'flags']);
+	await engine.look(['processes', 'extraction', ...LAUNCH_LOOKS]);
 	seen();
 	const checks = preflight(engine.situation());
 	const {route} = store.getState();
