@@ -13,6 +13,7 @@ import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
 import {createHolding} from './holding.ts';
 import type {Journal} from './journal.ts';
+import {oneAtATime} from './one-at-a-time.ts';
 import {advance, plannedWork, started} from './operation-progress.ts';
 import {type Catalogue, createPoller, type Poller} from './poller.ts';
 import type {JournalEntry} from './state.ts';
@@ -221,6 +222,14 @@ export function createEngine(options: EngineOptions): Engine {
 		if (!skipped) publish();
 	}, TICK_MS);
 
+	/** Each try would ask the operator anew. */
+	const reconnect = oneAtATime(async () => {
+		note({kind: 'route', level: 'info', words: 'the routes are tried again', command: null});
+		await host.reconnect();
+		await poller.look(Object.keys(options.probes) as ProbeId[]);
+		publish();
+	});
+
 	return {
 		host,
 		poller,
@@ -294,12 +303,7 @@ export function createEngine(options: EngineOptions): Engine {
 			publish();
 			return words;
 		},
-		async reconnect() {
-			note({kind: 'route', level: 'info', words: 'the routes are tried again', command: null});
-			await host.reconnect();
-			await poller.look(Object.keys(options.probes) as ProbeId[]);
-			publish();
-		},
+		reconnect,
 		goOn: holding.choose,
 		abort: () => running?.abort(),
 		note,

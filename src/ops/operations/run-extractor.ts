@@ -1,6 +1,6 @@
 import {fresh} from '../facts.ts';
 import {standing} from '../preflight/preflight.ts';
-import type {ExtractionFacts, Inventory} from '../probes/extraction.ts';
+import type {ExtractionFacts, ExtractionRun, Inventory} from '../probes/extraction.ts';
 import type {ExtractionConfig, Target} from '../target.ts';
 import {type Launch, recordScript, startScript} from './launch-script.ts';
 import {isRefusal, type Operation, type Plan, type Refusal, refuse, type Situation, type Verdict} from './operation.ts';
@@ -157,11 +157,16 @@ const allThere = ({expected, complete}: Inventory): boolean => expected !== null
  */
 export function isCatchingUp({inventory, run, listedAt}: ExtractionFacts): boolean {
 	if (run?.state !== 'finished' || run.alive !== false || !inventory) return false;
-	const {present, complete, suspects, expected} = inventory;
-	if (expected !== null && present < expected)
-		return run.updatedAt !== null && run.updatedAt >= Number(listedAt) * 1_000;
-	return present > complete + suspects.length;
+	const {present, expected} = inventory;
+	return expected !== null && present < expected ? isUnlisted(run, listedAt) : isUnread(inventory);
 }
+
+/** Files are there that have not been looked into. */
+const isUnread = ({present, complete, suspects}: Inventory): boolean => present > complete + suspects.length;
+
+/** What a run wrote last came after the newest listing. */
+const isUnlisted = ({updatedAt}: ExtractionRun, listedAt: string): boolean =>
+	updatedAt !== null && updatedAt >= Number(listedAt) * 1_000;
 
 /**
  * A run that finished is no failure while what it wrote last has not been listed or read yet: the count of whole files lags
@@ -170,9 +175,7 @@ export function isCatchingUp({inventory, run, listedAt}: ExtractionFacts): boole
 function endedEarly({inventory, run, listedAt}: ExtractionFacts): boolean {
 	if (run?.state === 'failed') return true;
 	if (run?.alive !== false || !inventory) return false;
-	const unread = inventory.present > inventory.complete + inventory.suspects.length;
-	const unlisted = run.updatedAt !== null && run.updatedAt >= Number(listedAt) * 1_000;
-	return !allThere(inventory) && !(run.state === 'finished' && (unread || unlisted));
+	return !allThere(inventory) && !(run.state === 'finished' && (isUnread(inventory) || isUnlisted(run, listedAt)));
 }
 
 /** Both times are the host's own clock: ours may be off. */

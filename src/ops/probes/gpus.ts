@@ -2,9 +2,9 @@ import {normaliseBusId} from '../formats/bus-id.ts';
 import {readQuery, type SmiRow, saysReset, smiBytes, smiNumber, smiSwitch, smiThrottle} from '../formats/nvidia-smi.ts';
 import {lostCard, troubleOf} from '../formats/nvidia-trouble.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
-import {Complaint, ParseError} from '../outcome.ts';
+import {ParseError} from '../outcome.ts';
 import {type Answer, type Known, known, type Probe, type ProbeContext, unknown} from './probe.ts';
-import {stuckPid, unlessStuck} from './stuck-tool.ts';
+import {stillStuck, stuckPid, unlessStuck} from './stuck-tool.ts';
 
 /** Cards in the driver's order. `lost` cards are those the tool could only name in a sentence: they have no numbers. */
 export type GpuFacts = {
@@ -133,12 +133,7 @@ function isRefused(last: GpuFacts | null, property: OptionalProperty): boolean {
 
 function parseGpus(answer: Answer, context: ProbeContext<GpuFacts>): GpuFacts {
 	const stuck = stuckPid(answer.status, answer.stdout);
-	if (stuck !== null)
-		throw new Complaint(
-			'nvidia-smi',
-			`an earlier query (pid ${stuck}) is still stuck in the driver`,
-			'no second one is started; read the kernel log for Xid 45, 119 or 120; the stuck one ends when the driver answers',
-		);
+	if (stuck !== null) throw stillStuck(stuck);
 	const sections = readSections('nvidia-smi', answer.stdout, SECTIONS);
 	const core = readQuery(sections.core, CORE);
 	const lost = core.notes.map(lostCard).filter(card => card !== null);

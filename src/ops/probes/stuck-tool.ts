@@ -1,3 +1,5 @@
+import {Complaint} from '../outcome.ts';
+
 const MOST_PIDS = 48;
 
 /**
@@ -14,6 +16,14 @@ export function unlessStuck(tool: string, pids: readonly number[], script: strin
 		script,
 	].join('\n');
 }
+
+/** For whoever asked the driver and was kept from it by its own query of before. */
+export const stillStuck = (pid: number): Complaint =>
+	new Complaint(
+		'nvidia-smi',
+		`an earlier query (pid ${pid}) is still stuck in the driver`,
+		'no second one is started; read the kernel log for Xid 45, 119 or 120; the stuck one ends when the driver answers',
+	);
 
 /** The pid of the stuck tool, when that is why nothing was asked. */
 export function stuckPid(status: number, stdout: string): number | null {

@@ -3,7 +3,7 @@ import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import {parseTopology, type Topology} from '../formats/topology.ts';
 import {Complaint} from '../outcome.ts';
 import type {Answer, Probe} from './probe.ts';
-import {stuckPid, unlessStuck} from './stuck-tool.ts';
+import {stillStuck, stuckPid, unlessStuck} from './stuck-tool.ts';
 
 /** How the cards reach one another. It changes with a boot or a move of the guest, not while a host runs. */
 export type TopologyFacts = Topology;
@@ -26,12 +26,7 @@ export const topology: Probe<TopologyFacts> = {
 		),
 	parse: (answer: Answer) => {
 		const stuck = stuckPid(answer.status, answer.stdout);
-		if (stuck !== null)
-			throw new Complaint(
-				'nvidia-smi',
-				`an earlier query (pid ${stuck}) is still stuck in the driver`,
-				'no second one is started; it ends when the driver answers',
-			);
+		if (stuck !== null) throw stillStuck(stuck);
 		const {matrix, status: told} = readSections('nvidia-smi', answer.stdout, SECTIONS);
 		const status = Number(told);
 		if (status === 126 || status === 127)
