@@ -1,4 +1,4 @@
-import type {ProcessRow} from './processes.ts';
+import type {ProcessRow} from './process-rows.ts';
 
 /**
  * Children under their parent, siblings in the given order. Rows that matter (holders, stuck) lift their whole family:

@@ -1,4 +1,5 @@
-import {type ProcessPaneModel, type ProcessRow, selectProcesses} from '../../state/selectors/processes.ts';
+import type {ProcessRow} from '../../state/selectors/process-rows.ts';
+import {type ProcessPaneModel, selectProcesses} from '../../state/selectors/processes.ts';
 import {bytesShort, count, duration, gib} from '../format.ts';
 import {useConsole} from '../hooks/use-console.ts';
 import {Region} from '../parts/region.tsx';
