@@ -9,7 +9,7 @@ import {planRecovery} from '../src/ops/runbook/run-recovery.ts';
 import {type Composition, compose} from './compose.ts';
 import {UsageError} from './configuration.ts';
 import {operatorOf} from './login.ts';
-import {LAUNCH_LOOKS, LOOKS} from './looks.ts';
+import {CONTENT_LOOKS, LAUNCH_LOOKS, LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 import {tellEvent} from './run.ts';
 
@@ -77,7 +77,7 @@ async function unattended(box: Box, {scenario, seed, faults}: Drill, json: boole
 	const {engine, store} = composition;
 	await engine.look(LOOKS);
 	// Owners and end records take a second look; a recovery is planned on whole facts.
-	await engine.look([...LOOKS, ...LAUNCH_LOOKS]);
+	await engine.look([...LOOKS, ...CONTENT_LOOKS, ...LAUNCH_LOOKS]);
 	for (let turn = 0; turn < 20 && lostOnTheWay(engine.situation()).length > 0; turn++) {
 		await new Promise(resolve => setTimeout(resolve, 1_000));
 		await engine.look(lostOnTheWay(engine.situation()));
@@ -122,7 +122,7 @@ async function unattended(box: Box, {scenario, seed, faults}: Drill, json: boole
 /** A route that freezes under a look takes the look with it: what was asked is asked again, by the next route. */
 function lostOnTheWay({facts}: Situation) {
 	const gone = ['timeout', 'lost', 'unreachable'];
-	return LOOKS.filter(id => gone.includes(facts[id]?.failing?.failure.kind ?? ''));
+	return [...LOOKS, ...CONTENT_LOOKS].filter(id => gone.includes(facts[id]?.failing?.failure.kind ?? ''));
 }
 
 type StepLine = {readonly id: string; readonly state: string; readonly seconds: number};

@@ -12,5 +12,8 @@ export const LOOKS: readonly ProbeId[] = [
 	'files',
 ];
 
+/** What a launch or a run is held against, and nothing else: a first look at it reads large files. */
+export const CONTENT_LOOKS: readonly ProbeId[] = ['contents'];
+
 /** What a launch is held against beside: asked once the first looks have told the package, and whether the driver answers. */
 export const LAUNCH_LOOKS: readonly ProbeId[] = ['topology', 'flags'];

@@ -1,5 +1,5 @@
 import {type Checked, preflight, preflightState} from '../src/ops/preflight/preflight.ts';
-import {LAUNCH_LOOKS, LOOKS} from './looks.ts';
+import {CONTENT_LOOKS, LAUNCH_LOOKS, LOOKS} from './looks.ts';
 import {openToLook} from './open-to-look.ts';
 import type {Options} from './relight.ts';
 
@@ -8,7 +8,7 @@ const EXIT = {pass: 0, warn: 1, fail: 2, unknown: 3} as const;
 /** Every check of a long run, with its evidence and what puts it right. Nothing is changed. */
 export async function preflightCommand(name: string | undefined, options: Options): Promise<number> {
 	const {target, store, engine, seen} = await openToLook(name, options);
-	await engine.look(LOOKS);
+	await engine.look([...LOOKS, ...CONTENT_LOOKS]);
 	// Owners of new processes and end records take one look more.
 	await engine.look(['processes', 'extraction', ...LAUNCH_LOOKS]);
 	seen();

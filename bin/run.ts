@@ -8,13 +8,16 @@ import {withBuilt} from './built-extractor.ts';
 import {compose} from './compose.ts';
 import {loadConfiguration, pickTarget, UsageError} from './configuration.ts';
 import {configPlaces, operatorOf, stateDirectory, stateTrouble} from './login.ts';
-import {LAUNCH_LOOKS, LOOKS} from './looks.ts';
+import {CONTENT_LOOKS, LAUNCH_LOOKS, LOOKS} from './looks.ts';
 import type {Options} from './relight.ts';
 
 const EXIT = {done: 0, failed: 2, unknown: 3, refused: 4, cancelled: 130} as const;
 
 /** Those that launch: only they wait for what a launch is held against. */
 const LAUNCHES: ReadonlySet<OperationId> = new Set(['launch-server', 'recover']);
+
+/** Those that begin what reads large files. */
+const RESTS_ON_CONTENTS: ReadonlySet<OperationId> = new Set([...LAUNCHES, 'run-extractor']);
 
 /** One operation without the console. Without --yes it only shows what it would do. */
 export async function run([id, name]: readonly string[], options: Options): Promise<number> {
@@ -45,7 +48,7 @@ export async function run([id, name]: readonly string[], options: Options): Prom
 	process.once('SIGTERM', () => engine.abort());
 	await engine.host.settle();
 	if (options['break-lock'] && options.yes) say(await engine.breakLock());
-	await engine.look(LOOKS);
+	await engine.look([...LOOKS, ...(RESTS_ON_CONTENTS.has(entry.id) ? CONTENT_LOOKS : [])]);
 	await engine.look(['processes', 'services', 'extraction', ...(LAUNCHES.has(entry.id) ? LAUNCH_LOOKS : [])]);
 	const situation = {...engine.situation(), overrides: options.override ?? []};
 	const plan = entry.plan(situation, options.on ?? null);

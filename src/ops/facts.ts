@@ -2,6 +2,7 @@ import type {Failure, Outcome} from './outcome.ts';
 import type {ActingFacts} from './probes/acting.ts';
 import type {AutostartFacts} from './probes/autostart.ts';
 import type {CommandLineFacts} from './probes/command-lines.ts';
+import type {ContentsFacts} from './probes/contents.ts';
 import type {ExtractionFacts} from './probes/extraction.ts';
 import type {FilesFacts} from './probes/files.ts';
 import type {FlagsFacts} from './probes/flags.ts';
@@ -40,6 +41,7 @@ export type FactValues = {
 	extraction: ExtractionFacts;
 	log: LogFacts;
 	files: FilesFacts;
+	contents: ContentsFacts;
 	flags: FlagsFacts;
 	guest: GuestFacts;
 };
@@ -62,6 +64,7 @@ export const NO_FACTS: Facts = {
 	extraction: null,
 	log: null,
 	files: null,
+	contents: null,
 	flags: null,
 	guest: null,
 };

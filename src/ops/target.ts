@@ -66,6 +66,8 @@ export type ExtractionConfig = {
 	readonly dataset: string;
 	readonly records: number | null;
 	readonly tokens: number | null;
+	/** Of the dataset as it lies on the disk. */
+	readonly sha256?: string | null | undefined;
 	readonly output: string;
 	readonly layout: 'legacy' | 'specforge' | 'speculators' | 'universal';
 	readonly groupSize: number;

@@ -117,6 +117,7 @@ function extractionOf(extraction: NonNullable<ConfigFile['extraction']>): Extrac
 		...rest,
 		records: expect?.records ?? null,
 		tokens: expect?.tokens ?? null,
+		...(expect?.sha256 && {sha256: expect.sha256.toLowerCase()}),
 		progress: rest.progress ?? `${beside}/extraction-progress.json`,
 		log: script?.log ?? rest.log ?? `${beside}/extraction.log`,
 		program: rest.program ?? null,

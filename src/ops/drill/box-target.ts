@@ -3,7 +3,7 @@ import {launchFlags} from '../hook/launch-flags.ts';
 import type {HookFacts} from '../hook/look.ts';
 import {HOOK_SHA256, HOOK_TEXT} from '../hook/own.ts';
 import type {RouteConfig, Target} from '../target.ts';
-import {HIDDEN_SIZE} from './build-data.ts';
+import {HIDDEN_SIZE, type Sums} from './build-data.ts';
 import {write} from './build-host.ts';
 import {type BoxPaths, boxPath} from './paths.ts';
 import {type DatasetRecord, type Dimensions, MAX_TOKENS} from './records.ts';
@@ -15,19 +15,11 @@ export type BoxFacts = {
 	readonly directPort: number;
 	readonly hypervisorPort: number;
 	readonly serverPort: number;
-	readonly scriptSha256: string;
+	readonly sums: Sums;
 };
 
 /** What the console is given: the incident's configuration with the box's paths. */
-export function boxTarget({
-	paths,
-	records,
-	size,
-	directPort,
-	hypervisorPort,
-	serverPort,
-	scriptSha256,
-}: BoxFacts): Target {
+export function boxTarget({paths, records, size, directPort, hypervisorPort, serverPort, sums}: BoxFacts): Target {
 	const environment = {
 		path: boxPath(paths),
 		home: paths.home,
@@ -92,6 +84,7 @@ export function boxTarget({
 			dataset: paths.dataset,
 			records: records.length,
 			tokens: records.reduce((sum, record) => sum + record.input_ids.length, 0),
+			sha256: sums.datasetSha256,
 			output: paths.output,
 			layout: 'legacy',
 			groupSize: size.groupSize,
@@ -103,7 +96,7 @@ export function boxTarget({
 			script: {
 				source: paths.goodScript,
 				destination: paths.script,
-				sha256: scriptSha256,
+				sha256: sums.scriptSha256,
 				mode: '644',
 				argv: [
 					'--prepared-data',
@@ -187,6 +180,6 @@ function configServer({phaseLimitMs, ...rest}: NonNullable<Target['server']>): R
 }
 
 function configExtraction(extraction: NonNullable<Target['extraction']>): Record<string, unknown> {
-	const {records, tokens, confirmMs, ...rest} = extraction;
-	return {...rest, expect: {records, tokens}, confirm: confirmMs / 1_000};
+	const {records, tokens, sha256, confirmMs, ...rest} = extraction;
+	return {...rest, expect: {records, tokens, sha256}, confirm: confirmMs / 1_000};
 }

@@ -5,7 +5,7 @@ import {stringify} from 'yaml';
 import type {Target} from '../target.ts';
 import {freePort, openRoutes} from './box-routes.ts';
 import {boxConfig, boxTarget, withHook} from './box-target.ts';
-import {buildData, HIDDEN_SIZE} from './build-data.ts';
+import {buildData, HIDDEN_SIZE, type Sums} from './build-data.ts';
 import {type BoxSglang, buildHost, write} from './build-host.ts';
 import {Census} from './census.ts';
 import {type Fault, type FaultId, faultOf, type Ground, type ServerTrouble} from './faults.ts';
@@ -82,7 +82,7 @@ export async function buildBox({
 	const records = makeRecords(size.records, seed);
 	const sglang = faults.find(fault => fault.sglang)?.sglang ?? INCIDENT_SGLANG;
 	buildHost(paths, program, random, sglang);
-	const {scriptSha256} = buildData(paths, records, size);
+	const sums = buildData(paths, records, size);
 
 	const leash = makeLeash(paths);
 	startWarden(paths, leash, directory === undefined);
@@ -97,7 +97,7 @@ export async function buildBox({
 				program,
 				random,
 				records,
-				scriptSha256,
+				sums,
 				leash,
 				population,
 				sglang,
@@ -120,7 +120,7 @@ type Furnished = {
 	readonly random: Random;
 	readonly records: readonly DatasetRecord[];
 	readonly size: Dimensions;
-	readonly scriptSha256: string;
+	readonly sums: Sums;
 	readonly leash: Leash;
 	readonly population: Population;
 	readonly sglang: BoxSglang;

@@ -12,12 +12,10 @@ export {HIDDEN_SIZE};
 /** The old run wrote its last file three hours ago, one about every 0.9 s before that. */
 const CRASH_AGO_S = 3 * 3600;
 
+export type Sums = {readonly scriptSha256: string; readonly datasetSha256: string};
+
 /** Dataset, output tree with its damage, logs, stale dumps, the good copy of the script. */
-export function buildData(
-	paths: BoxPaths,
-	records: readonly DatasetRecord[],
-	size: Dimensions,
-): {scriptSha256: string; datasetSha256: string} {
+export function buildData(paths: BoxPaths, records: readonly DatasetRecord[], size: Dimensions): Sums {
 	const dataset = `[\n${records.map(record => JSON.stringify(record)).join(',\n')}\n]\n`;
 	write(paths.dataset, dataset);
 	writeOutput(paths, records, size);

@@ -1,4 +1,4 @@
-import {existsSync, mkdirSync, rmSync, symlinkSync} from 'node:fs';
+import {existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync} from 'node:fs';
 import {setTimeout as sleep} from 'node:timers/promises';
 import type {Target} from '../target.ts';
 import {type BoxSglang, write} from './build-host.ts';
@@ -26,7 +26,9 @@ export type FaultId =
 	| 'server-dies'
 	| 'server-hangs'
 	| 'corrupt-samples'
-	| 'nearly-done';
+	| 'nearly-done'
+	| 'shard-cut'
+	| 'other-dataset';
 
 /** What goes wrong in the model server while it starts; shards count from 1. */
 export type ServerTrouble = {
@@ -183,6 +185,29 @@ export const FAULTS: readonly Fault[] = [
 		refused: null,
 		alone: true,
 		size: size => ({...size, records: 9 * size.groupSize + size.lastGroup}),
+	},
+	{
+		id: 'shard-cut',
+		says: 'the disk ran full while the model was copied: a shard is there and ends too early',
+		refused:
+			/1 of 64 shards are not whole: model-00017-of-000064\.safetensors: it is \d+ bytes long, by its header \d+/,
+		atOnce: true,
+		alone: true,
+		ruins({paths}) {
+			const shard = `${paths.model}/model-00017-of-000064.safetensors`;
+			truncateSync(shard, statSync(shard).size - 2);
+		},
+	},
+	{
+		id: 'other-dataset',
+		says: 'the dataset was made anew: as many samples, and one of them another',
+		refused: /merged.json has sha256 [0-9a-f]{12}…, expected [0-9a-f]{12}…/,
+		atOnce: true,
+		alone: true,
+		ruins({paths}) {
+			const records: DatasetRecord[] = JSON.parse(readFileSync(paths.dataset, 'utf8'));
+			writeFileSync(paths.dataset, JSON.stringify(records.map((record, at) => (at === 0 ? records[1] : record))));
+		},
 	},
 ];
 

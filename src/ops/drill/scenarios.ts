@@ -17,6 +17,8 @@ export type ScenarioName =
 	| 'server-hangs'
 	| 'corrupt-samples'
 	| 'nearly-done'
+	| 'model-damaged'
+	| 'dataset-changed'
 	| 'full-and-frozen';
 
 export type Scenario = {
@@ -44,6 +46,8 @@ export const SCENARIOS: readonly Scenario[] = [
 	scenario('server-hangs', 'server-hangs'),
 	scenario('corrupt-samples', 'corrupt-samples'),
 	scenario('nearly-done', 'nearly-done'),
+	scenario('model-damaged', 'shard-cut'),
+	scenario('dataset-changed', 'other-dataset'),
 	{
 		name: 'full-and-frozen',
 		says: 'the data disk is too full, and the direct route is lost while the first looks at it are out',

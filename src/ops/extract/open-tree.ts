@@ -39,11 +39,7 @@ export async function openTree(
 	report.verifying('reading the dataset');
 	const dataset = await Dataset.scan(configured.dataset, configured, () => refuseToGoOn(io.stop));
 	const extraction = mirrorTree(configured);
-	if (extraction.records !== null && dataset.records > extraction.records) {
-		throw new DatasetError(
-			`${extraction.dataset}: ${dataset.records} records where ${extraction.records} are expected`,
-		);
-	}
+	refuseOther(dataset, extraction);
 	const path = manifestPath(output);
 	const identity = identityOf(extraction, server, dataset);
 	const known = readManifest(path);
@@ -85,6 +81,14 @@ export async function openTree(
 		report.event('adopted', {files: done, full: stock.full});
 	}
 	return {dataset, ledger: stock.ledger, manifest, norm};
+}
+
+/** Throws DatasetError where it is not the one that the configuration expects. */
+function refuseOther({path, records, sha256}: Dataset, expected: Extraction): void {
+	if (expected.records !== null && records !== expected.records)
+		throw new DatasetError(`${path}: ${records} records where ${expected.records} are expected`);
+	if (expected.sha256 && sha256 !== expected.sha256)
+		throw new DatasetError(`${path} has sha256 ${sha256} where ${expected.sha256} is expected`);
 }
 
 function holdsFiles({output}: Extraction, adopt: boolean, manifest: string): boolean {

@@ -9,23 +9,6 @@ const NOT_SEEN = 'the files it needs have not been seen yet, or the last look fa
 /** What the server loads, what dumps, and what the extractor reads. */
 export const FILE_CHECKS: readonly PreflightCheck[] = [
 	{
-		id: 'model',
-		says: 'the model is complete',
-		blocks: 'launch',
-		mends: null,
-		finds({facts, target}) {
-			if (!target.server) return null;
-			const files = fresh(facts.files);
-			if (!files) return unseen(NOT_SEEN);
-			const {model} = files;
-			if (!model) return [warn(`${target.server.model} has no readable index of its shards`)];
-			return failWhen(
-				model.missing.length > 0,
-				`the model lacks ${model.missing.length} shard(s): ${model.missing.slice(0, 3).join(', ')}`,
-			);
-		},
-	},
-	{
 		id: 'dump-way',
 		says: 'the package that would be imported dumps what the extractor reads',
 		blocks: 'launch',
@@ -67,22 +50,6 @@ export const FILE_CHECKS: readonly PreflightCheck[] = [
 			if (file.state !== 'present')
 				return [fail(`${file.path} is ${file.state === 'gone' ? 'gone' : 'another file'}: restore it first`)];
 			return file.volatile ? [warn(`${file.path} lies where a boot empties it`)] : [];
-		},
-	},
-	{
-		id: 'dataset',
-		says: 'the dataset is there',
-		blocks: 'extraction',
-		mends: null,
-		finds({facts, target}) {
-			if (!target.extraction) return null;
-			const file = fresh(facts.files)?.files.find(each => each.path === target.extraction?.dataset);
-			if (!file) return unseen(NOT_SEEN);
-			if (file.state === 'no answer') return unseen(`${file.path} does not answer`);
-			if (file.state !== 'present') return [fail(`${file.path} is ${file.state === 'gone' ? 'gone' : 'another file'}`)];
-			return target.extraction.records === null
-				? [warn('how many records it must have is not configured (extraction.expect.records)')]
-				: [];
 		},
 	},
 ];

@@ -1,6 +1,7 @@
 import type {OperationId, Situation} from '../operations/operation.ts';
 import {CARD_CHECKS} from './card-checks.ts';
 import {type PreflightCheck, stops} from './check.ts';
+import {CONTENT_CHECKS} from './content-checks.ts';
 import {FILE_CHECKS} from './file-checks.ts';
 import {PLACE_CHECKS} from './place-checks.ts';
 
@@ -16,7 +17,12 @@ export type Checked = {
 };
 
 /** In the order in which mending one makes the next possible. */
-export const PREFLIGHT: readonly PreflightCheck[] = [...CARD_CHECKS, ...FILE_CHECKS, ...PLACE_CHECKS];
+export const PREFLIGHT: readonly PreflightCheck[] = [
+	...CARD_CHECKS,
+	...CONTENT_CHECKS,
+	...FILE_CHECKS,
+	...PLACE_CHECKS,
+];
 
 const WORST = ['fail', 'unknown', 'warn'] as const;
 

@@ -2,6 +2,7 @@ import type {FactValues} from '../facts.ts';
 import {acting} from './acting.ts';
 import {autostart} from './autostart.ts';
 import {commandLines} from './command-lines.ts';
+import {contents} from './contents.ts';
 import {extraction} from './extraction.ts';
 import {files} from './files.ts';
 import {flags} from './flags.ts';
@@ -33,6 +34,7 @@ export const PROBES: {readonly [K in ProbeId]: Probe<FactValues[K]>} = {
 	extraction,
 	log,
 	files,
+	contents,
 	flags,
 	guest,
 };

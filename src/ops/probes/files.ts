@@ -15,7 +15,6 @@ export type FilesFacts = {
 	readonly node: string | null;
 	/** Its processor in the kernel's word, `x86_64`; null when that did not come. */
 	readonly machine: string | null;
-	readonly model: ModelFacts | null;
 	readonly patch: PatchFacts | null;
 	/** What the server's own Python says of the package and the hook that it would import. null: no server. */
 	readonly hook: HookLook | null;
@@ -29,12 +28,6 @@ export type HostFile = {
 	readonly bytes: number | null;
 	readonly sha256: string | null;
 	readonly volatile: boolean;
-};
-
-export type ModelFacts = {
-	readonly shards: number;
-	readonly shardsExpected: number | null;
-	readonly missing: readonly string[];
 };
 
 /** Whether the dump patch's marker is in the source of the package. */
@@ -57,8 +50,8 @@ const SECTIONS = ['mounts', 'answers'] as const;
 
 /**
  * One child per path, all into a pipe that is read for 8 s: a path on a dead mount costs only its own line. Hashes of small
- * files alone; shard names come from the index by pattern, for it may be megabytes long. What would dump hidden states only
- * the server's Python can say: it is asked with a program on standard input. Source: coreutils, findutils, uname, look.py.
+ * files alone. What would dump hidden states only the server's Python can say: it is asked with a program on standard input.
+ * Source: coreutils, uname, look.py.
  */
 export const files: Probe<FilesFacts> = {
 	id: 'files',
@@ -71,16 +64,14 @@ export const files: Probe<FilesFacts> = {
 		const {server} = target;
 		if (wanted.length === 0) return null;
 		const asks = [...wanted.map(({path, hash}, index) => `f ${index} ${quote(path)}${hash ? ' 1' : ''} &`), 'n &'];
-		const model = server === null ? [] : [`m ${quote(server.model)} &`];
 		const patch = server?.tree ? [`k ${quote(`${server.tree}/${PATCHED}`)} &`] : [];
 		return [
 			DEFINE_MARK,
 			`${mark('mounts')}; cat "$PROC/self/mountinfo" 2>/dev/null || cat "$PROC/1/mountinfo" 2>/dev/null`,
 			'n() { pr "u $(uname -m)"; pr "n $(timeout -k 1 3 node --version 2>/dev/null)"; }',
 			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
-			`m() { pr "m $(timeout -k 1 5 find "$1/" -maxdepth 1 -name '*.safetensors' -size +0 -printf '%f ' 2>/dev/null)"; pr "x $(timeout -k 1 5 grep -ao '"[^"/]*\\.safetensors"' "$1/model.safetensors.index.json" 2>/dev/null | sort -u | tr -d '"' | tr '\\n' ' ')"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
-			`${mark('answers')}; { ${[...asks, ...model, ...patch, ...hookLook(target)].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
+			`${mark('answers')}; { ${[...asks, ...patch, ...hookLook(target)].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
 		].join('\n');
 	},
 	parse: parseFiles,
@@ -140,7 +131,6 @@ function parseFiles(answer: Answer, {target}: ProbeContext<FilesFacts>): FilesFa
 		files: hostFiles,
 		node: nodeFrom(body('n')),
 		machine: body('u')?.trim() || null,
-		model: target.server === null ? null : modelFrom(body('m'), body('x')),
 		patch: tree === null ? null : patchFrom(`${tree}/${PATCHED}`, body('k')),
 		hook: target.server === null ? null : hookFrom(target.server.python, lines),
 	};
@@ -161,19 +151,6 @@ function stateOf(status: string, sha256: string | null, expected: string | null)
 	if (status !== '0') return 'gone';
 	/** A hash that did not come proves nothing. */
 	return expected !== null && sha256 !== null && sha256 !== expected ? 'differs' : 'present';
-}
-
-/** null when the model directory did not answer. Expected shards are those that the index names. */
-function modelFrom(present: string | undefined, indexed: string | undefined): ModelFacts | null {
-	if (present === undefined || indexed === undefined) return null;
-	const names = (text: string) => text.split(' ').filter(name => name !== '');
-	const there = new Set(names(present));
-	const wanted = names(indexed);
-	return {
-		shards: there.size,
-		shardsExpected: wanted.length === 0 ? null : wanted.length,
-		missing: wanted.filter(name => !there.has(name)),
-	};
 }
 
 function patchFrom(path: string, status: string | undefined): PatchFacts | null {

@@ -36,6 +36,7 @@ export type ProbeId =
 	| 'extraction'
 	| 'log'
 	| 'files'
+	| 'contents'
 	| 'flags'
 	| 'guest';
 

@@ -28,6 +28,7 @@ const INTERVAL_MS: Record<ProbeId, number> = {
 	extraction: 6_000,
 	log: 4_000,
 	files: 60_000,
+	contents: 60_000,
 	flags: 1_800_000,
 	guest: 10_000,
 };

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import {dirname, join} from 'node:path';
 import {afterEach, beforeEach, expect, test} from 'vitest';
+import type {ExtractionConfig} from '../../../src/ops/target.ts';
 import {fileSource} from '../../../src/ops/tensor/source.ts';
 import {readTensor, readTorchFile, tensorsOf} from '../../../src/ops/tensor/torch-reader.ts';
 import {until} from '../drill/support/shell.ts';
@@ -136,15 +137,28 @@ test('a tree without a manifest is refused; --adopt looks at every file and take
 	expect(bench.server.rids).toEqual([]);
 });
 
+test.each<[string, Partial<ExtractionConfig>, RegExp]>([
+	['more records', {records: 11}, /: 12 records where 11 are expected/],
+	['fewer', {records: 13}, /: 12 records where 13 are expected/],
+	['another sum', {sha256: 'ab'.repeat(32)}, /has sha256 [0-9a-f]{64} where (ab){32} is expected/],
+])('a dataset with %s than the configuration says is refused before anything is written', async (_, change, words) => {
+	bench.extraction = {...bench.extraction, ...change};
+	expect(await bench.run()).not.toBe(0);
+	expect(bench.lines.at(-1)).toMatch(words);
+	expect([bench.server.rids, existsSync(bench.extraction.output)]).toEqual([[], false]);
+});
+
 test('files of another dataset are not adopted, however whole they are', async () => {
 	for (let index = 0; index < 12; index++) bench.store(index, HOUR * 9);
 	const others = bench.records.map(record => ({
 		input_ids: [...record.input_ids].reverse(),
 		loss_mask: record.loss_mask,
 	}));
+	bench.extraction = {...bench.extraction, records: 6};
 	writeFileSync(bench.extraction.dataset, JSON.stringify(others.slice(0, 6)));
 	expect(await bench.run({adopt: true})).toBe(4);
 	expect(bench.lines.at(-1)).toMatch(/data_\d+\.pt lies beyond the 6 records of/);
+	bench.extraction = {...bench.extraction, records: 12};
 	writeFileSync(
 		bench.extraction.dataset,
 		JSON.stringify(bench.records.map(record => ({input_ids: record.input_ids.slice(1)}))),
@@ -296,6 +310,7 @@ test('a file of a newer torch, larger by some entries, is as good as one of ours
 	const {data} = readTensor(source, file, tensor);
 	closeSync(fd);
 	const ids = Array.from({length: data.length / 8}, (_, at) => Number(data.readBigInt64LE(at * 8)));
+	bench.extraction = {...bench.extraction, records: 1};
 	writeFileSync(bench.extraction.dataset, JSON.stringify([{input_ids: ids}]));
 	mkdirSync(dirname(bench.path(0)), {recursive: true});
 	writeFileSync(bench.path(0), readFileSync(fixture));

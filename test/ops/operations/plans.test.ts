@@ -6,7 +6,7 @@ import {operationEntry} from '../../../src/ops/operations/catalogue.ts';
 import {isRefusal, type Plan, type Situation} from '../../../src/ops/operations/operation.ts';
 import {known} from '../../../src/ops/probes/probe.ts';
 import type {Target} from '../../../src/ops/target.ts';
-import {gpu, NOW, process, sampleFacts, service, UNIT} from '../../ui/support/sample-facts.ts';
+import {gpu, NOW, process, sampleFacts, service, UNIT, WEIGHTS} from '../../ui/support/sample-facts.ts';
 import {factsOf, ROOMY, SOUND, sampleTarget} from '../../ui/support/sample-state.ts';
 
 const NOBODY: Partial<FactValues> = {
@@ -281,7 +281,7 @@ test.each([
 	],
 	[
 		'a missing shard',
-		{files: {...sampleFacts.files, model: {shards: 63, shardsExpected: 64, missing: ['model-7.safetensors']}}},
+		{contents: {weights: {...WEIGHTS, missing: ['model-7.safetensors']}, dataset: null}},
 		/the model lacks 1 shard\(s\): model-7/,
 	],
 ])('launch-server is refused over %s', (_name, change, words) => {

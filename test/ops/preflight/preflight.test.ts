@@ -3,9 +3,11 @@ import type {FactValues} from '../../../src/ops/facts.ts';
 import type {Link} from '../../../src/ops/formats/topology.ts';
 import type {Situation} from '../../../src/ops/operations/operation.ts';
 import {preflight, preflightState, standing} from '../../../src/ops/preflight/preflight.ts';
+import type {DatasetFacts} from '../../../src/ops/probes/dataset-sum.ts';
 import {known, unknown} from '../../../src/ops/probes/probe.ts';
-import type {Target} from '../../../src/ops/target.ts';
-import {NOW, sampleFacts, UNIT} from '../../ui/support/sample-facts.ts';
+import type {WeightsFacts} from '../../../src/ops/probes/weights.ts';
+import type {ExtractionConfig, ServerConfig, Target} from '../../../src/ops/target.ts';
+import {DATASET, NOW, sampleFacts, UNIT, WEIGHTS} from '../../ui/support/sample-facts.ts';
 import {factsOf, sampleTarget} from '../../ui/support/sample-state.ts';
 
 const here = (change: Partial<FactValues> = {}, target: Partial<Target> = {}): Situation => ({
@@ -102,6 +104,42 @@ describe('preflight', () => {
 		const check = preflight(here({...MENDED, files})).find(({id}) => id === 'dump-way');
 		expect([check?.state, check?.mends]).toEqual(['fail', null]);
 		expect(preflight(here(MENDED)).find(({id}) => id === 'dump-way')?.mends).toBe('restore-files');
+	});
+
+	it.each<[string, Partial<WeightsFacts>, string, string]>([
+		['lacks shards', {missing: ['m-7', 'm-8']}, 'fail', 'the model lacks 2 shard(s): m-7, m-8'],
+		[
+			'has shards that are not whole',
+			{damaged: ['a', 'b', 'c', 'd'].map(shard => ({shard, why: 'cut'}))},
+			'fail',
+			'4 of 64 shards are not whole: a: cut, b: cut, c: cut, …',
+		],
+		['has none at all', {shards: 0, shardsExpected: null}, 'fail', '/kimi holds no shard (*.safetensors)'],
+		['has no index', {shardsExpected: null}, 'warn', '/kimi has no readable index of its shards'],
+		['is slow to read', {unread: ['m-9']}, 'unknown', 'the headers of 1 of 64 shards were not read in time'],
+	])('says of a model that it %s', (_, change, state, words) => {
+		const server = {...(sampleTarget.server as ServerConfig), model: '/kimi'};
+		const situation = here({...MENDED, contents: {weights: {...WEIGHTS, ...change}, dataset: DATASET}}, {server});
+		expect([states(situation).model, evidence('model', situation)]).toEqual([state, [words]]);
+		expect(standing('launch', situation).against).toEqual(state === 'fail' ? [words] : []);
+	});
+
+	it.each<[string, Partial<DatasetFacts>, Partial<ExtractionConfig>, string, RegExp | null]>([
+		['has as many records as it must', {}, {}, 'pass', null],
+		['has fewer', {records: 37_311}, {}, 'fail', /has 37311 records, expected 37312$/],
+		['could not be counted', {records: null}, {}, 'unknown', /could not be counted$/],
+		['may have any number', {records: null}, {records: null}, 'warn', /extraction\.expect\.records/],
+		['has the sum that it must', {records: null, sha256: 'ab'}, {sha256: 'ab'}, 'pass', null],
+		['has another', {sha256: 'ab'}, {sha256: 'cd'}, 'fail', /has sha256 ab…, expected cd…$/],
+		['could not be read', {}, {sha256: 'cd'}, 'unknown', /the sum of .* could not be read$/],
+		['is not that of the run', {begunWith: 'cd', sha256: 'ab'}, {}, 'fail', /has sha256 ab…, the run began with cd…$/],
+		['is what is expected, where a run began otherwise', {begunWith: 'cd', sha256: 'ab'}, {sha256: 'ab'}, 'pass', null],
+	])('says of a dataset that it %s', (_, change, configured, state, words) => {
+		const extraction = {...(sampleTarget.extraction as ExtractionConfig), ...configured};
+		const contents = {weights: WEIGHTS, dataset: {...DATASET, ...change}};
+		const situation = here({...MENDED, contents}, {extraction});
+		expect(states(situation).dataset).toBe(state);
+		expect(evidence('dataset', situation)).toEqual(words ? [expect.stringMatching(words)] : []);
 	});
 
 	it('says that the script is gone, or will be after a boot', () => {

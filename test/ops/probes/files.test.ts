@@ -32,10 +32,7 @@ describe('files that the work needs', () => {
 		const tree = makeTree({
 			'bin/python3': '#!/bin/sh\n',
 			'hook.py': 'print(1)\n',
-			'model dir/model-1.safetensors': 'x',
-			'model dir/model-2.safetensors': '',
-			'model dir/model.safetensors.index.json':
-				'{"weight_map":{"a":"model-1.safetensors","b":"model-1.safetensors","c":"model-2.safetensors","d":"model-3.safetensors"}}',
+			'model dir/config.json': '{}',
 			[PATCHED]: 'def _hs_dump_dir():\n',
 			'proc/self/mountinfo': '',
 		});
@@ -55,7 +52,6 @@ describe('files that the work needs', () => {
 				{...plain, path: `${root}/hook.py`, role: 'other', state: 'present', bytes: 9, sha256: sha256('print(1)\n')},
 				{...plain, path: `${root}/it's gone.py`, role: 'other', state: 'gone', bytes: null},
 			],
-			model: {shards: 1, shardsExpected: 3, missing: ['model-2.safetensors', 'model-3.safetensors']},
 			patch: {path: `${root}/${PATCHED}`, state: 'present'},
 			// This stand-in prints nothing.
 			hook: {state: 'unknown', why: `${root}/bin/python3 gave no answer that fits: `},
@@ -72,10 +68,10 @@ describe('files that the work needs', () => {
 		proc.remove();
 	});
 
-	it('no patch marker, no file, no model', async () => {
+	it('no patch marker, no file', async () => {
 		const tree = makeTree({[PATCHED]: 'plain\n'});
 		const absent = await look(files, contextOf({target: target(tree.root)}));
-		expect([absent.patch?.state, absent.model]).toEqual(['absent', {shards: 0, shardsExpected: null, missing: []}]);
+		expect(absent.patch?.state).toBe('absent');
 		const nothing = await look(files, contextOf({target: target('/nonexistent')}));
 		expect(nothing.patch?.state).toBe('no file');
 		expect(nothing.hook).toEqual({state: 'unknown', why: expect.stringContaining('No such file or directory')});

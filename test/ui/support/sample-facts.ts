@@ -137,6 +137,9 @@ const SGLANG_FLAGS = [
 	...['--disable-cuda-graph', '--disable-piecewise-cuda-graph', '--enforce-disable-flashinfer-allreduce-fusion'],
 ];
 
+export const WEIGHTS = {seal: '1', shards: 64, shardsExpected: 64, missing: [], damaged: [], unread: []};
+export const DATASET = {seal: '1', begunWith: null, sha256: null, records: 37_312};
+
 export const sampleFacts: FactValues = {
 	gpus: {
 		cards: [0, 1, 2, 3, 4, 5, 6, 7].map(index => gpu(index, index === 3 ? {pcieWidth: known(8)} : {})),
@@ -300,7 +303,6 @@ export const sampleFacts: FactValues = {
 		],
 		node: '20.19.2',
 		machine: 'x86_64',
-		model: {shards: 64, shardsExpected: 64, missing: []},
 		patch: {path: '/root/sglang/deepseek_v2.py', state: 'present'},
 		hook: {
 			state: 'seen',
@@ -320,6 +322,10 @@ export const sampleFacts: FactValues = {
 				status: null,
 			},
 		},
+	},
+	contents: {
+		weights: WEIGHTS,
+		dataset: DATASET,
 	},
 	flags: {key: '/root/sglang/python/sglang 0.5.9', flags: SGLANG_FLAGS, why: '', askedAt: NOW},
 	guest: {status: 'running', lock: null, frozen: false, storage: null, verdict: 'running'},

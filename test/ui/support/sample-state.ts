@@ -98,6 +98,7 @@ export function factsOf(values: Partial<FactValues>): Facts {
 		extraction: read('extraction'),
 		log: read('log'),
 		files: read('files'),
+		contents: read('contents'),
 		flags: read('flags'),
 		guest: null,
 	};
