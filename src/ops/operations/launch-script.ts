@@ -13,15 +13,19 @@ export type Launch = {
 	readonly mayEnd?: boolean;
 };
 
+const pidFileOf = ({recordPath, record}: Pick<Launch, 'recordPath' | 'record'>) =>
+	`${recordPath}.${record.launchId}.pid`;
+
 const folder = (path: string) => path.replace(/\/[^/]*$/, '') || '/';
 
 /**
  * A start that outlives the console. With systemd: a transient unit under a name of its own (own cgroup, found by name,
  * survives every lost link). systemd expands `$` in the command, so each is doubled. Without: a session of its own by
- * `setsid -f`, never with a terminal on any descriptor.
+ * `setsid -f`, never with a terminal on any descriptor. Either way a launch begins once, by the name of its unit or of its
+ * pid file: one that was sent again, since nobody saw the first begin, cannot become two.
  */
 export function startScript(
-	{unit, argv, env, log, directories, recordPath}: Launch,
+	{unit, argv, env, log, directories, recordPath, record}: Launch,
 	manager: 'systemd' | 'none',
 ): string {
 	const places = [...new Set([folder(log), folder(recordPath), ...directories])];
@@ -44,9 +48,10 @@ export function startScript(
 		];
 		return `${make}\n${show(command)}`;
 	}
-	const pidFile = `${recordPath}.pid`;
-	const inner = `echo $$ >${quote(pidFile)}; exec "$@"`;
-	return `${make}\nrm -f ${quote(pidFile)}\nsetsid -f sh -c ${quote(inner)} sh ${show(['env', ...settings, ...argv])} </dev/null >>${quote(log)} 2>&1`;
+	const pidFile = quote(pidFileOf({recordPath, record}));
+	const inner = `echo $$ >${pidFile}; exec "$@"`;
+	const claim = `(set -C; : >${pidFile}) 2>/dev/null || { echo "this launch was begun before" >&2; exit 1; }`;
+	return `${make}\n${claim}\nsetsid -f sh -c ${quote(inner)} sh ${show(['env', ...settings, ...argv])} </dev/null >>${quote(log)} 2>&1`;
 }
 
 /**
@@ -57,7 +62,7 @@ export function recordScript({unit, recordPath, record, mayEnd = false}: Launch,
 	const ask =
 		manager === 'systemd'
 			? `p=$(timeout -k 1 5 systemctl show -p MainPID ${quote(unit)}); p=\${p#MainPID=}`
-			: `read -r p <${quote(`${recordPath}.pid`)}`;
+			: `read -r p <${quote(pidFileOf({recordPath, record}))}`;
 	const fields = JSON.stringify(record).slice(1, -1);
 	const temporary = quote(`${recordPath}.tmp`);
 	const hasEnded = `case $(timeout -k 1 5 systemctl show -p ActiveState ${quote(unit)}) in *=inactive) ;; *) false ;; esac`;

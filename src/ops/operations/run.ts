@@ -36,6 +36,8 @@ export async function runPlan(plan: Plan, tools: RunTools): Promise<RunOutcome> 
 			`${step.says}: ${result.words}`,
 			result.state === 'done' ? 'ok' : result.state === 'unknown' ? 'warning' : 'critical',
 		);
+		if (result.state === 'failed' && doubt !== null)
+			return end(tools, 'unknown', `${result.words}; before it: ${doubt}`);
 		if (result.state === 'failed') return end(tools, 'failed', result.words);
 		if (result.state === 'skipped') return end(tools, 'cancelled', result.words);
 		if (result.state === 'unknown') doubt = result.words;

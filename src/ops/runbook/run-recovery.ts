@@ -65,6 +65,8 @@ const PATIENCE_MS = 20_000;
 /**
  * Walks the checks; mends what does not hold, inside what was shown; stops at the first thing outside it. With a `hold` it
  * goes step by step: the first operation begins at once, since it was just confirmed, every further one when a person says so.
+ * A link that is lost under an act leaves it unknown: if fresh looks then show it undone, it is begun once more. Every command
+ * here may come twice, late and in any order: a launch begins once by its name, a signal goes to an identity.
  */
 export async function runRecovery(
 	{plan, parts, scripts, nowMs}: Recovery,
@@ -86,6 +88,7 @@ export async function runRecovery(
 		say(from, 'running', check.says);
 		let reachedAt = tools.clock();
 		let failingSince: number | null = null;
+		let again = false;
 		// Each round mends one thing; as many rounds as there were things to mend, and one to see that all is well.
 		for (let round = 0; ; round++) {
 			if (tools.signal.aborted) return end('cancelled', 'stopped by the operator');
@@ -152,6 +155,11 @@ export async function runRecovery(
 				tools.emit(moved(event, next, plan, from, count));
 			};
 			const outcome = await runPlan(next, {...tools, emit});
+			if (outcome === 'unknown' && !again && !tools.signal.aborted) {
+				again = true;
+				say(from, 'running', `looks again: ${why}`);
+				continue;
+			}
 			if (outcome !== 'done') {
 				say(from, 'failed', `${next.title}: ${outcome}`);
 				return end(outcome, `${next.title}: ${outcome}: ${why}`);

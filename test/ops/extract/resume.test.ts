@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import {dirname, join} from 'node:path';
 import {afterEach, beforeEach, expect, test} from 'vitest';
+import {manifestPath} from '../../../src/ops/extract/manifest-path.ts';
 import type {ExtractionConfig} from '../../../src/ops/target.ts';
 import {fileSource} from '../../../src/ops/tensor/source.ts';
 import {readTensor, readTorchFile, tensorsOf} from '../../../src/ops/tensor/torch-reader.ts';
@@ -145,7 +146,7 @@ test.each<[string, Partial<ExtractionConfig>, RegExp]>([
 	bench.extraction = {...bench.extraction, ...change};
 	expect(await bench.run()).not.toBe(0);
 	expect(bench.lines.at(-1)).toMatch(words);
-	expect([bench.server.rids, existsSync(bench.extraction.output)]).toEqual([[], false]);
+	expect([bench.server.rids, existsSync(manifestPath(bench.extraction.output))]).toEqual([[], false]);
 });
 
 test('files of another dataset are not adopted, however whole they are', async () => {

@@ -62,6 +62,22 @@ test('without systemd: started in a session of its own, argv and environment wor
 	await until(() => readFileSync(launch.log, 'utf8') === "it's $HOME|a 'b' $c|%n||");
 });
 
+test('without systemd: a launch that is sent twice begins once', async () => {
+	const launch = launchOf(['/bin/sh', '-c', 'echo begun; exec sleep 60']);
+	const codes = [await run(startScript(launch, 'none')), await run(startScript(launch, 'none'))];
+	expect(codes).toEqual([
+		{code: 0, out: ''},
+		{code: 1, out: 'this launch was begun before\n'},
+	]);
+	await run(recordScript(launch, 'none'));
+	pids.push(JSON.parse(readFileSync(launch.recordPath, 'utf8')).pid);
+	await until(() => readFileSync(launch.log, 'utf8') === 'begun\n');
+	const next = {...launch, record: {...launch.record, launchId: 'abd'}};
+	expect((await run(startScript(next, 'none'))).code).toBe(0);
+	await run(recordScript(next, 'none'));
+	pids.push(JSON.parse(readFileSync(launch.recordPath, 'utf8')).pid);
+});
+
 test('a start that dies at once leaves no record', async () => {
 	const launch = launchOf(['/bin/false']);
 	await run(startScript(launch, 'none'));

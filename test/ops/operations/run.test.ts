@@ -103,6 +103,15 @@ test('an act whose link was lost, and that no look can prove, stays unknown', as
 	expect(await runPlan(planOf([run('a'), run('b')]), host.tools)).toBe('unknown');
 });
 
+test('what fails after an act of unknown outcome is unknown, and says both', async () => {
+	const host = scripted([LOST, exit(1, 'no process')]);
+	expect(await runPlan(planOf([run('a'), run('b'), run('c')]), host.tools)).toBe('unknown');
+	expect(host.sent).toEqual(['do a', 'do b']);
+	expect(host.last()).toMatchObject({
+		words: expect.stringMatching(/^exit 1: no process; before it: outcome unknown: /),
+	});
+});
+
 test('exit status 0 proves nothing: what does not come true in time failed', async () => {
 	const host = scripted([ok()]);
 	expect(await runPlan(planOf([run('a'), wait([])]), host.tools)).toBe('failed');

@@ -3,11 +3,15 @@ import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
 import {NO_FACTS} from '../../../src/ops/facts.ts';
 import type {Plan, RunEvent, Situation, Verdict} from '../../../src/ops/operations/operation.ts';
 import type {RunTools} from '../../../src/ops/operations/run.ts';
-import {good} from '../../../src/ops/outcome.ts';
+import {bad, good} from '../../../src/ops/outcome.ts';
+import type {LaneName} from '../../../src/ops/probes/probe.ts';
 import type {Choice} from '../../../src/ops/runbook/pace.ts';
 import {planRecovery, type Recovery, runRecovery} from '../../../src/ops/runbook/run-recovery.ts';
 import type {Check} from '../../../src/ops/runbook/runbook.ts';
 import type {Host} from '../../../src/ops/transports/host.ts';
+import type {Limits} from '../../../src/ops/transports/lane.ts';
+
+const NOTHING = good({status: 0, stdout: '', stderr: '', bytes: Buffer.alloc(0)});
 
 /** A world of two broken things; a command `mend X` mends X. */
 function world() {
@@ -29,7 +33,7 @@ function world() {
 			ask: async (_lane: string, script: string) => {
 				sent.push(script);
 				broken.delete(script.replace('mend ', ''));
-				return good({status: 0, stdout: '', stderr: '', bytes: Buffer.alloc(0)});
+				return NOTHING;
 			},
 		} as unknown as Host,
 		look: async () => {},
@@ -79,6 +83,35 @@ test('a command that was not shown is not run: the recovery stops there and asks
 	command.b = 'mend b --force';
 	expect(await runRecovery(recovery, tools)).toBe('refused');
 	expect(sent).toEqual(['mend a']);
+});
+
+test.each([
+	['once: it is begun once more', 1, 'done', ['mend a', 'mend a', 'mend b']],
+	['again: it stays unknown', 2, 'unknown', ['mend a', 'mend a']],
+])('a link that is lost under an act, and the look shows it undone, %s', async (_, losses, outcome, commands) => {
+	const {recovery, tools, sent} = world();
+	let left = losses;
+	const host = {
+		ask: async (lane: LaneName, script: string, limits: Limits) => {
+			if (left-- <= 0) return tools.host.ask(lane, script, limits);
+			sent.push(script);
+			return bad({kind: 'lost', detail: 'its route was given up'});
+		},
+	} as unknown as Host;
+	expect(await runRecovery(recovery, {...tools, host})).toBe(outcome);
+	expect(sent).toEqual(commands);
+});
+
+test('a link that is lost under an act that was done all the same costs nothing', async () => {
+	const {recovery, tools, sent, broken} = world();
+	const host = {
+		ask: async (lane: LaneName, script: string, limits: Limits) => {
+			await tools.host.ask(lane, script, limits);
+			return broken.size === 1 ? bad({kind: 'lost', detail: 'gone'}) : NOTHING;
+		},
+	} as unknown as Host;
+	expect(await runRecovery(recovery, {...tools, host})).toBe('done');
+	expect(sent).toEqual(['mend a', 'mend b']);
 });
 
 test('what mended itself meanwhile is left alone', async () => {
