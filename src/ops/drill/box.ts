@@ -182,7 +182,8 @@ async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
 	const clock = setInterval(tick, TICK_MS);
 
 	let freezing: NodeJS.Timeout | null = null;
-	if (!has('frozen-ssh')) direct.freeze('mute');
+	if (has('frozen-launch')) received.onAct = script => isLaunch(script) && direct.freeze('no-sessions');
+	else if (!has('frozen-ssh')) direct.freeze('mute');
 	else {
 		freezing = setTimeout(() => direct.freeze('no-sessions'), FREEZE_AFTER_MS);
 		freezing.unref();
@@ -214,6 +215,8 @@ async function inhabit(furnished: Furnished, removeBox: boolean): Promise<Box> {
 		},
 	};
 }
+
+const isLaunch = (script: string): boolean => script.includes('systemd-run');
 
 /** Only a mount in trouble is worth a shell around every tool. */
 function writeFileTools(paths: BoxPaths, faults: readonly Fault[], ground: Pick<Ground, 'paths' | 'records' | 'size'>) {

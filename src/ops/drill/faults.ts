@@ -14,6 +14,7 @@ import type {Units} from './units.ts';
 
 export type FaultId =
 	| 'frozen-ssh'
+	| 'frozen-launch'
 	| 'hook'
 	| 'hung-mount'
 	| 'wedged-driver'
@@ -79,6 +80,12 @@ export const FAULTS: readonly Fault[] = [
 		id: 'frozen-ssh',
 		says: 'the direct route works at first and then opens no more sessions',
 		refused: null,
+	},
+	{
+		id: 'frozen-launch',
+		says: 'the direct route works until the launch is sent, which never arrives',
+		refused: null,
+		alone: true,
 	},
 	{
 		id: 'hook',

@@ -10,6 +10,8 @@ const HELLO = 'echo relight';
  */
 export class Received {
 	readonly acts: string[] = [];
+	/** Told of each before it reaches its shell. */
+	onAct: (script: string) => void = () => {};
 
 	/** The command of one session. A lane's is the bare shell, and what it is told comes by `listen`. */
 	command(text: string): void {
@@ -38,6 +40,7 @@ export class Received {
 	private hear(script: string): void {
 		if (script === HELLO || script.includes(DEFINE_MARK) || isLockScript(script)) return;
 		this.acts.push(script);
+		this.onAct(script);
 	}
 }
 

@@ -5,6 +5,7 @@ export type ScenarioName =
 	| 'incident'
 	| 'hook'
 	| 'frozen-ssh'
+	| 'frozen-at-launch'
 	| 'hung-mount'
 	| 'wedged-driver'
 	| 'unit-comes-back'
@@ -34,6 +35,7 @@ export const SCENARIOS: readonly Scenario[] = [
 	{name: 'incident', says: INCIDENT, faults: []},
 	scenario('hook', 'hook'),
 	scenario('frozen-ssh', 'frozen-ssh'),
+	scenario('frozen-at-launch', 'frozen-launch'),
 	scenario('hung-mount', 'hung-mount'),
 	scenario('wedged-driver', 'wedged-driver'),
 	scenario('unit-comes-back', 'vendor-link'),

@@ -1,5 +1,5 @@
 import {spawn} from 'node:child_process';
-import type {Readable} from 'node:stream';
+import {type Readable, Transform} from 'node:stream';
 import type {ServerChannel, Session} from 'ssh2';
 import type {Received} from './received.ts';
 
@@ -49,8 +49,18 @@ function run(stream: ServerChannel, command: string, place: SessionPlace, shells
 	child.unref();
 	for (const pipe of [stdin, stdout, stderr, stream]) pipe.on('error', () => {});
 	place.received.command(command);
-	stream.on('data', place.received.listen());
-	stream.pipe(stdin);
+	const hear = place.received.listen();
+	let frozen = false;
+	let goOn: (() => void) | null = null;
+	const gate = new Transform({
+		transform(piece, _encoding, done) {
+			hear(piece);
+			// What it heard may have frozen it: then it never arrives.
+			if (frozen) goOn = () => done(null, piece);
+			else done(null, piece);
+		},
+	});
+	stream.pipe(gate).pipe(stdin);
 	stdout.pipe(stream, {end: false});
 	stderr.pipe(stream.stderr, {end: false});
 
@@ -63,11 +73,12 @@ function run(stream: ServerChannel, command: string, place: SessionPlace, shells
 		pause() {
 			for (const pipe of [stdout, stderr]) pipe.unpipe();
 			for (const pipe of [stdout, stderr]) pipe.pause();
-			stream.unpipe();
-			stream.pause();
+			frozen = true;
 		},
 		resume() {
-			stream.pipe(stdin);
+			frozen = false;
+			goOn?.();
+			goOn = null;
 			stdout.pipe(stream, {end: false});
 			stderr.pipe(stream.stderr, {end: false});
 		},
