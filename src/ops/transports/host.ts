@@ -1,5 +1,6 @@
 import {bad, describe, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer, LaneName} from '../probes/probe.ts';
+import {firstToAnswer} from './first-to-answer.ts';
 import {type Limits, laneCommand, openLane} from './lane.ts';
 import {openLanes} from './lanes.ts';
 import type {Sending} from './pour.ts';
@@ -104,43 +105,19 @@ export function openHost({
 		return bad({kind: 'unreachable', phase: 'start', detail: 'the shell there does not answer as one'});
 	}
 
-	/**
-	 * All routes in order, each started a little after the one before it, or at once when that has failed: a dead first
-	 * route costs its head start and not its whole limit. The first that answers is taken.
-	 */
-	function find(): Promise<number | null> {
+	async function find(): Promise<number | null> {
 		if (working === null && status.state !== 'down') tell({state: 'connecting'});
-		return new Promise(resolve => {
-			let begun = 0;
-			let failed = 0;
-			let found = false;
-			let timer: NodeJS.Timeout | undefined;
-			async function knock(index: number) {
-				const outcome = await hello(index);
-				if (closed) return resolve(null);
-				if (outcome.ok) {
-					if (found) return;
-					found = true;
-					clearTimeout(timer);
-					take(index);
-					return resolve(index);
-				}
-				letGo(index, outcome.failure);
-				if (found) return;
-				if (++failed < routes.length) return next();
-				working = null;
-				restUntil = clock() + 2_000;
-				tell({state: 'down', label: first?.transport.label ?? ''});
-				resolve(null);
-			}
-			function next() {
-				clearTimeout(timer);
-				if (begun >= routes.length || found || closed) return;
-				void knock(begun++);
-				timer = setTimeout(next, headStartMs);
-			}
-			next();
-		});
+		const count = routes.length;
+		const found = await firstToAnswer({count, headStartMs, knock: hello, over: () => closed, failed: letGo});
+		if (closed) return null;
+		if (found !== null) {
+			take(found);
+			return found;
+		}
+		working = null;
+		restUntil = clock() + 2_000;
+		tell({state: 'down', label: first?.transport.label ?? ''});
+		return null;
 	}
 
 	/** A route that failed starts from nothing next time, unless it stands and waits for the operator. */
@@ -244,9 +221,33 @@ export function openHost({
 		if (outcome.ok || isFull(outcome)) return outcome;
 		const {kind} = outcome.failure;
 		if (['unreachable', 'lost', 'timeout'].includes(kind)) doubt(index);
-		// Another route was taken meanwhile. `cancelled`: nothing was sent, so an act may be asked for again, too.
-		const again = kind === 'cancelled' || (kind === 'lost' && name !== 'act' && working !== null && working !== index);
+		// Where nothing was sent an act may be asked for again, too, once it is known by which way.
+		const unsent = kind === 'unreachable' || kind === 'cancelled';
+		if (unsent && name === 'act') await finding;
+		const moved = working !== null && working !== index;
+		const again = kind === 'cancelled' || (moved && (unsent || (kind === 'lost' && name !== 'act')));
 		return first && again && !closed ? ask(name, script, limits, false) : outcome;
+	}
+
+	async function send(
+		script: string,
+		input: Buffer,
+		limitMs: number,
+		sending: Sending | undefined,
+		first = true,
+	): Promise<Outcome<Answer>> {
+		const index = await route();
+		const transport = index === null ? null : routes[index]?.transport;
+		if (index === null || !transport) return nowhere();
+		const limits = {...sending, openMs: Math.min(limitMs, OPEN_MS), limitMs};
+		const outcome = await sendTo(transport, script, input, limits);
+		if (outcome.ok || outcome.failure.kind !== 'unreachable' || !first || closed) return outcome;
+		// Refused before anything was sent: this alone may be sent again.
+		if (isFull(outcome))
+			return (await lanes.makeRoom(limits.openMs)) ? send(script, input, limitMs, sending, false) : outcome;
+		doubt(index);
+		await finding;
+		return working === null || working === index ? outcome : send(script, input, limitMs, sending, false);
 	}
 
 	async function whileActing<T>(act: () => Promise<T>): Promise<T> {
@@ -270,17 +271,7 @@ export function openHost({
 			lane.close();
 			return outcome;
 		},
-		send: (script, input, limitMs, sending) =>
-			whileActing(async () => {
-				const index = await route();
-				const transport = index === null ? null : routes[index]?.transport;
-				if (!transport) return nowhere();
-				const openMs = Math.min(limitMs, OPEN_MS);
-				const outcome = await sendTo(transport, script, input, {...sending, openMs, limitMs});
-				// Refused before anything was sent: this alone may be sent again.
-				if (!isFull(outcome) || !(await lanes.makeRoom(openMs))) return outcome;
-				return sendTo(transport, script, input, {...sending, openMs, limitMs});
-			}),
+		send: (script, input, limitMs, sending) => whileActing(() => send(script, input, limitMs, sending)),
 		settle,
 		async reconnect() {
 			await finding;

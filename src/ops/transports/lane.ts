@@ -55,6 +55,11 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 	let closed = false;
 	let asking = false;
 	let ending: ((end: ChannelEnd) => void) | null = null;
+	let shutNow = () => {};
+	/** What is still being opened when the lane is closed is not waited for. */
+	const shut = new Promise<null>(resolve => {
+		shutNow = () => resolve(null);
+	});
 
 	function drop(failure: Failure): {readonly ok: false; readonly failure: Failure} {
 		const old = channel;
@@ -92,13 +97,11 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 		if (!channel) {
 			if (lastFailure && (clock() < restUntil || abandoned > 1)) return bad(lastFailure);
 			const opening = transport.open(laneCommand(transport.environment), limits.limitMs, urgent);
-			const opened = await openWithin(opening, limits.limitMs + 250);
+			const opened = await Promise.race([within(opening, limits.limitMs + 250), shut]);
+			if (closed || !opened) letGo(opening);
+			if (closed) return bad({kind: 'cancelled'});
 			if (!opened) return drop({kind: 'unreachable', phase: 'channel', detail: `no channel in ${limits.limitMs} ms`});
 			if (!opened.ok) return drop(opened.failure);
-			if (closed) {
-				opened.value.abandon();
-				return bad({kind: 'cancelled'});
-			}
 			adopt(opened.value);
 		}
 		asking = true;
@@ -133,6 +136,7 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 		},
 		close() {
 			closed = true;
+			shutNow();
 			channel?.abandon();
 			channel = null;
 			ending?.({kind: 'lost', detail: 'its route was given up'});
@@ -140,11 +144,9 @@ export function openLane(transport: Transport, clock: () => number = Date.now, u
 	};
 }
 
-/** null when the time is up first. A channel that opens later is let go. */
-async function openWithin(opening: Promise<Outcome<Channel>>, limitMs: number): Promise<Outcome<Channel> | null> {
-	const opened = await within(opening, limitMs);
-	if (!opened) opening.then(late => late.ok && late.value.abandon());
-	return opened;
+/** A channel that opens too late. */
+function letGo(opening: Promise<Outcome<Channel>>): void {
+	void opening.then(late => late.ok && late.value.abandon());
 }
 
 type Exchange = {readonly outcome: Outcome<Answer>; readonly noiseBytes: number};

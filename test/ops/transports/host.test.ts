@@ -1,3 +1,4 @@
+import {setTimeout as sleep} from 'node:timers/promises';
 import {afterEach, describe, expect, it, test} from 'vitest';
 import {LOCAL_TARGET} from '../../../src/ops/config/config.ts';
 import {bad, type Outcome} from '../../../src/ops/outcome.ts';
@@ -298,4 +299,58 @@ test('an act whose route is lost under it is not sent again by another way', asy
 	const outcome = await host.ask('act', 'echo done', LIMITS);
 	expect(!outcome.ok && outcome.failure.kind).toMatch(/^(lost|unreachable)$/);
 	await until(() => host.status.label === 'local');
+});
+
+describe('an act for which a route opens no channel was not sent, and goes by another way', () => {
+	const silence = async (limitMs: number) => {
+		await sleep(limitMs, null, {ref: false});
+		return bad({kind: 'unreachable', phase: 'channel', detail: 'no channel'});
+	};
+
+	/** The better route answers until it is muted; then it opens nothing, without a word. */
+	async function begin() {
+		const better = localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-better-way'});
+		let mute = false;
+		const host = openHost({
+			routes: [
+				{
+					transport: {...better, open: (...words) => (mute ? silence(words[1]) : better.open(...words))},
+					outer: null,
+				},
+				{transport: localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'}), outer: null},
+			],
+			onStatus() {},
+			helloMs: 300,
+			retryMs: 60_000,
+		});
+		hosts.push(host);
+		expect(await where(host)).toBe('/by-the-better-way');
+		mute = true;
+		const act = async (limitMs: number) => {
+			const outcome = await host.ask('act', 'echo "$HOME"', {...LIMITS, limitMs});
+			return outcome.ok ? outcome.value.stdout.trim() : outcome.failure.kind;
+		};
+		return {host, act};
+	}
+
+	it('also when nothing but the act has noticed', async () => {
+		const {act} = await begin();
+		expect(await act(400)).toBe('/by-the-other-way');
+	});
+
+	it('and so does a file', async () => {
+		const {host} = await begin();
+		expect(await host.send('cat; echo "$HOME"', Buffer.from('a file '), 400)).toMatchObject({
+			value: {status: 0, stdout: 'a file /by-the-other-way\n'},
+		});
+	});
+
+	it('and at once when the route is given up meanwhile', async () => {
+		const {host, act} = await begin();
+		const begun = Date.now();
+		const acted = act(60_000);
+		await host.ask('services', 'true', {...LIMITS, limitMs: 200});
+		expect(await acted).toBe('/by-the-other-way');
+		expect(Date.now() - begun).toBeLessThan(30_000);
+	});
 });
