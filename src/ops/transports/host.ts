@@ -122,6 +122,8 @@ export function openHost({
 
 	/** A route that failed starts from nothing next time, unless it stands and waits for the operator. */
 	function letGo(index: number, failure: Failure) {
+		// A late failure of one that has been taken back since.
+		if (index === working) return;
 		const transport = routes[index]?.transport;
 		passOver(index, failure);
 		if (failure.kind !== 'asks') return transport?.close();

@@ -135,6 +135,27 @@ test('a route that freezes is passed over with its reason, and taken back when i
 	expect(await where(host)).toBe('/root');
 });
 
+test('a greeting that fails late does not take a route with it that has been taken back since', async () => {
+	const better = localTransport({...SYSTEM_ENVIRONMENT, home: '/root'});
+	let first = true;
+	let closed = 0;
+	const open: typeof better.open = async (...words) => {
+		if (!first) return better.open(...words);
+		first = false;
+		await sleep(1_000);
+		return bad({kind: 'unreachable', phase: 'connect', detail: 'late'});
+	};
+	const worse = localTransport({...SYSTEM_ENVIRONMENT, home: '/by-the-other-way'});
+	const routes = [{...better, label: 'better', open, close: () => closed++}, worse];
+	const options = {onStatus: () => {}, headStartMs: 20, retryMs: 30};
+	const host = openHost({routes: routes.map(transport => ({transport, outer: null})), ...options});
+	hosts.push(host);
+	expect(await where(host)).toBe('/by-the-other-way');
+	await until(() => host.status.label === 'better');
+	await sleep(1_200);
+	expect([closed, host.status.passedOver, await where(host)]).toEqual([0, [], '/root']);
+});
+
 describe('a better route that answers again', () => {
 	const begin = async (asked: readonly ('files' | 'act')[]) => {
 		const better = localTransport({...SYSTEM_ENVIRONMENT, home: '/root'});
