@@ -165,7 +165,16 @@ function readQueries(): ReadonlySet<string> {
 	const context = {
 		target: LOCAL_TARGET,
 		last: null,
-		hints: {pids: [], stuckPids: [], units: [], serverLog: null, unreadPackage: null, log: null, nowMs: 0},
+		hints: {
+			pids: [],
+			stuckPids: [],
+			unreadLines: [],
+			units: [],
+			serverLog: null,
+			unreadPackage: null,
+			log: null,
+			nowMs: 0,
+		},
 	};
 	const scripts = `${PROBES.gpus.script(context)}\n${PROBES.holders.script(context)}`;
 	const asked = scripts.matchAll(/(--query-compute-apps=|\bq )(\w+,[\w.,]+)/g);

@@ -69,6 +69,7 @@ const target: Partial<Target> = {
 const pids = Array.from({length: 64}, (_, at) => 4_100_000 + at);
 const hints = {
 	pids,
+	unreadLines: pids,
 	unreadPackage: '/root/sglang 0.5.23',
 	units: ['vllm-kimi-k25-int4.service'],
 	log: '/data/eagle3/synth_100k/logs/extraction2.log',
