@@ -165,10 +165,24 @@ function readQueries(): ReadonlySet<string> {
 	const context = {
 		target: LOCAL_TARGET,
 		last: null,
-		hints: {pids: [], stuckPids: [], units: [], serverLog: null, unreadPackage: null, log: null, nowMs: 0},
+		hints: {
+			pids: [],
+			stuckPids: [],
+			unreadLines: [],
+			units: [],
+			serverLog: null,
+			unreadPackage: null,
+			log: null,
+			nowMs: 0,
+		},
 	};
 	const scripts = `${PROBES.gpus.script(context)}\n${PROBES.holders.script(context)}`;
-	return new Set([...scripts.matchAll(/--query-[a-z-]+=[\w.,]+/g)].map(match => match[0]));
+	const asked = scripts.matchAll(/(--query-compute-apps=|\bq )(\w+,[\w.,]+)/g);
+	const queries = new Set([...asked].map(([, how, fields]) => `${how === 'q ' ? '--query-gpu=' : how}${fields}`));
+	// A stand-in that cannot answer would have a console without cards measured, and nobody would see it.
+	if (queries.size !== 3)
+		throw new Error(`the stand-in for nvidia-smi knows other questions: ${[...queries].join(' ')}`);
+	return queries;
 }
 
 async function startBox(): Promise<{directory: string; child: ChildProcess}> {

@@ -1,6 +1,6 @@
 import {packageKey} from '../ops/hook/package-flags.ts';
-import type {Hints} from '../ops/probes/probe.ts';
-import {type Process, processOf} from '../ops/probes/processes.ts';
+import {type Hints, identityKey} from '../ops/probes/probe.ts';
+import {type Process, processAt, processOf} from '../ops/probes/processes.ts';
 import type {ConsoleState} from './state.ts';
 
 /** What the facts already known make worth asking: named pids and units instead of whole tables. Pure. */
@@ -31,9 +31,14 @@ export function hintsOf(
 	if (operation.phase === 'running')
 		for (const {kind, identity} of operation.plan.targets) if (kind === 'unit') units.add(identity);
 	const serverLog = server?.log ?? null;
+	const lines = facts['command-lines']?.last?.value.lines;
 	return {
 		pids: [...pids],
 		stuckPids,
+		unreadLines: [...pids].filter(pid => {
+			const process = processAt(table?.processes ?? [], pid);
+			return process !== null && lines?.has(identityKey(process)) !== true;
+		}),
 		units: [...units],
 		serverLog,
 		unreadPackage: unreadPackage(facts),

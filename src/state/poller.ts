@@ -51,11 +51,12 @@ export function createPoller(options: PollerOptions): Poller {
 		const probe: Probe<FactValues[K]> = probes[id];
 		const before = options.facts()[id] as Reading<FactValues[K]> | null;
 		const context = {target: options.target(), last: before?.last?.value ?? null, hints: options.hints()};
-		if (!options.wants(id) || probe.script(context) === null) return;
+		const script = options.wants(id) ? probe.script(context) : null;
+		if (script === null) return;
 		const startedAt = clock();
 		const mine = ++turn;
 		options.onWork(1);
-		const outcome = await observe(probe, context, id === 'guest' ? options.askOuter : options.ask);
+		const outcome = await observe(probe, script, context, id === 'guest' ? options.askOuter : options.ask);
 		options.onWork(-1);
 		if (stopped) return;
 		silent.set(id, !outcome.ok && isLasting(outcome.failure) ? (silent.get(id) ?? 0) + 1 : 0);

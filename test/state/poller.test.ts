@@ -5,7 +5,16 @@ import {bad, good, type Outcome} from '../../src/ops/outcome.ts';
 import type {Answer, Hints, ProbeId} from '../../src/ops/probes/probe.ts';
 import {type Catalogue, createPoller, type Poller} from '../../src/state/poller.ts';
 
-const HINTS: Hints = {pids: [], stuckPids: [], units: [], serverLog: null, unreadPackage: null, log: null, nowMs: 0};
+const HINTS: Hints = {
+	pids: [],
+	stuckPids: [],
+	unreadLines: [],
+	units: [],
+	serverLog: null,
+	unreadPackage: null,
+	log: null,
+	nowMs: 0,
+};
 const answer = (stdout: string): Outcome<Answer> => good({status: 0, stdout, stderr: '', bytes: Buffer.from(stdout)});
 const running: Poller[] = [];
 

@@ -9,14 +9,15 @@ export type Ask = (
 ) => Promise<Outcome<Answer>>;
 
 /**
- * One look: script, answer, value. Failures of the way come back as they are; text that does not fit is `unparseable`, a
- * tool that says what is wrong is a `complaint`, and so is a probe with nothing to ask on this target. All else is a bug and
- * throws.
+ * One look with the probe's script for this context: answer, value. Failures of the way come back as they are; text that
+ * does not fit is `unparseable`, a tool that says what is wrong is a `complaint`. All else is a bug and throws.
  */
-export async function observe<T>(probe: Probe<T>, context: ProbeContext<T>, ask: Ask): Promise<Outcome<T>> {
-	const script = probe.script(context);
-	if (script === null)
-		return bad({kind: 'complaint', tool: probe.id, says: 'nothing to ask', advice: 'not configured on this host'});
+export async function observe<T>(
+	probe: Probe<T>,
+	script: string,
+	context: ProbeContext<T>,
+	ask: Ask,
+): Promise<Outcome<T>> {
 	const answer = await ask(probe.lane, script, {limitMs: probe.limitMs, capBytes: probe.capBytes});
 	if (!answer.ok) return answer;
 	try {

@@ -67,6 +67,8 @@ export type Hints = {
 	readonly pids: readonly number[];
 	/** Those of them that were uninterruptible when last seen. */
 	readonly stuckPids: readonly number[];
+	/** Those of them whose command line nobody has read yet. */
+	readonly unreadLines: readonly number[];
 	/** Units that own GPU holders. */
 	readonly units: readonly string[];
 	/** Newest launch record, so that the server probe knows its log and identity. */

@@ -172,11 +172,8 @@ function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): Pr
 
 const byPid = (one: Process, other: Process) => one.pid - other.pid;
 
-/** The process of that identity, null when the table has none. In some steps: tables are sorted by pid, and long. */
-export function processOf(
-	processes: readonly Process[],
-	{pid, startTicks}: {readonly pid: number; readonly startTicks: number | null},
-): Process | null {
+/** The process of that pid, null when the table has none. In some steps: tables are sorted by pid, and long. */
+export function processAt(processes: readonly Process[], pid: number): Process | null {
 	let [from, to] = [0, processes.length];
 	while (from < to) {
 		const middle = (from + to) >> 1;
@@ -184,7 +181,16 @@ export function processOf(
 		else to = middle;
 	}
 	const found = processes[from];
-	return found?.pid === pid && found.startTicks === startTicks ? found : null;
+	return found?.pid === pid ? found : null;
+}
+
+/** The process of that identity, null when the table has none. */
+export function processOf(
+	processes: readonly Process[],
+	{pid, startTicks}: {readonly pid: number; readonly startTicks: number | null},
+): Process | null {
+	const found = processAt(processes, pid);
+	return found?.startTicks === startTicks ? found : null;
 }
 
 /**

@@ -1,4 +1,4 @@
-import {randomBytes} from 'node:crypto';
+import {randomUUID} from 'node:crypto';
 import {type Command, quote} from '../command.ts';
 import {bad, type Failure, good, type Outcome} from '../outcome.ts';
 import type {Answer} from '../probes/probe.ts';
@@ -163,7 +163,7 @@ function exchange(
 	{limitMs, capBytes}: Limits,
 	{explain, onEnd}: Shell,
 ): Promise<Exchange> {
-	const mark = `@@${randomBytes(8).toString('hex')}`;
+	const mark = `@@${randomUUID()}`;
 	const out = collector(mark);
 	const err = collector(mark);
 	return new Promise(resolve => {

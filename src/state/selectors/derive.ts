@@ -2,7 +2,8 @@ import type {ConsoleState} from '../state.ts';
 
 /**
  * A selector that computes only when one of its inputs is another value, and hands back the same object otherwise: the
- * store's subscribers compare by reference, and a fresh object for the same facts would draw (or loop) for nothing.
+ * store's subscribers compare by reference, and a fresh object for the same facts would draw (or loop) for nothing. Of one
+ * state it is asked many times, by panes, by other selectors and by looks: only the first looks at the inputs.
  */
 export function derive<Inputs extends readonly unknown[], Result>(
 	inputs: {readonly [K in keyof Inputs]: (state: ConsoleState) => Inputs[K]},
@@ -10,12 +11,13 @@ export function derive<Inputs extends readonly unknown[], Result>(
 	/** From the result before, where that is less work; null where it cannot be. */
 	adjust?: (values: Inputs, before: Inputs, result: Result) => Result | null,
 ): (state: ConsoleState) => Result {
-	let before: {readonly values: Inputs; readonly result: Result} | null = null;
+	let before: {readonly state: ConsoleState; readonly values: Inputs; readonly result: Result} | null = null;
 	return state => {
+		if (before?.state === state) return before.result;
 		const values = inputs.map(input => input(state)) as unknown as Inputs;
-		if (before?.values.every((value, index) => Object.is(value, values[index]))) return before.result;
-		const adjusted = before && adjust ? adjust(values, before.values, before.result) : null;
-		before = {values, result: adjusted ?? combine(...values)};
+		const same = before?.values.every((value, index) => Object.is(value, values[index]));
+		const kept = before && (same ? before.result : adjust?.(values, before.values, before.result));
+		before = {state, values, result: kept ?? combine(...values)};
 		return before.result;
 	};
 }

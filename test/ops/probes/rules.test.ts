@@ -69,6 +69,7 @@ const target: Partial<Target> = {
 const pids = Array.from({length: 64}, (_, at) => 4_100_000 + at);
 const hints = {
 	pids,
+	unreadLines: pids,
 	unreadPackage: '/root/sglang 0.5.23',
 	units: ['vllm-kimi-k25-int4.service'],
 	log: '/data/eagle3/synth_100k/logs/extraction2.log',
@@ -224,25 +225,18 @@ describe('observe', () => {
 		};
 
 	it('gives the value, or the failure of the way as it is', async () => {
-		expect(await observe(probe, context, answering('fine'))).toEqual(good('fine'));
+		expect(await observe(probe, 'script', context, answering('fine'))).toEqual(good('fine'));
 		const lost = bad({kind: 'lost', detail: 'x'});
-		expect(await observe(probe, context, async () => lost)).toBe(lost);
+		expect(await observe(probe, 'script', context, async () => lost)).toBe(lost);
 	});
 
 	it('turns what parsers throw into failures, and nothing else', async () => {
-		expect(await observe(probe, context, answering('odd'))).toEqual(
+		expect(await observe(probe, 'script', context, answering('odd'))).toEqual(
 			bad({kind: 'unparseable', tool: 'tool', line: 'odd line'}),
 		);
-		expect(await observe(probe, context, answering('cannot'))).toEqual(
+		expect(await observe(probe, 'script', context, answering('cannot'))).toEqual(
 			bad({kind: 'complaint', tool: 'tool', says: 'cannot', advice: 'do this'}),
 		);
-		await expect(observe(probe, context, answering('bug'))).rejects.toThrow(TypeError);
-	});
-
-	it('asks nothing where there is nothing to ask', async () => {
-		const outcome = await observe({...probe, script: () => null}, context, () => Promise.reject(new Error('asked')));
-		expect(outcome).toEqual(
-			bad({kind: 'complaint', tool: 'log', says: 'nothing to ask', advice: 'not configured on this host'}),
-		);
+		await expect(observe(probe, 'script', context, answering('bug'))).rejects.toThrow(TypeError);
 	});
 });

@@ -22,6 +22,7 @@ export const TARGET: Target = {
 export const HINTS: Hints = {
 	pids: [],
 	stuckPids: [],
+	unreadLines: [],
 	units: [],
 	serverLog: null,
 	unreadPackage: null,

@@ -33,6 +33,26 @@ describe('derive', () => {
 		expect(select({...state, alerts: []}).turn).toBe(2);
 	});
 
+	it('looks at its inputs once for a state, also when it is asked by others in between', () => {
+		let looked = 0;
+		const inner = derive(
+			[
+				state => {
+					looked++;
+					return state.facts;
+				},
+			],
+			facts => ({facts}),
+		);
+		const outer = derive([inner, state => state.nowMs], (inside, nowMs) => ({inside, nowMs}));
+		const state = sampleState();
+		const first = outer(state);
+		expect([inner(state), outer(state), looked]).toEqual([first.inside, first, 1]);
+		const later = {...state, nowMs: state.nowMs + 1000};
+		expect(outer(later).inside).toBe(first.inside);
+		expect(looked).toBe(2);
+	});
+
 	it('keeps every pane’s model for a tick that changes nothing in it', () => {
 		const state = sampleState();
 		for (const select of [
