@@ -1,4 +1,5 @@
 import {type Checked, preflight, preflightState} from '../src/ops/preflight/preflight.ts';
+import type {ProbeId} from '../src/ops/probes/probe.ts';
 import {CONTENT_LOOKS, LAUNCH_LOOKS, LOOKS} from './looks.ts';
 import {openToLook} from './open-to-look.ts';
 import type {Options} from './relight.ts';
@@ -9,8 +10,10 @@ const EXIT = {pass: 0, warn: 1, fail: 2, unknown: 3} as const;
 export async function preflightCommand(name: string | undefined, options: Options): Promise<number> {
 	const {target, store, engine, seen} = await openToLook(name, options);
 	await engine.look([...LOOKS, ...CONTENT_LOOKS]);
-	// Owners of new processes and end records take one look more.
-	await engine.look(['processes', 'extraction', ...LAUNCH_LOOKS]);
+	// Owners of new processes and end records take one look more, where the first was answered.
+	const {facts} = store.getState();
+	const silent = (id: ProbeId) => facts[id]?.failing;
+	await engine.look([...(['processes', 'extraction'] as const).filter(id => !silent(id)), ...LAUNCH_LOOKS]);
 	seen();
 	const checks = preflight(engine.situation());
 	const {route} = store.getState();

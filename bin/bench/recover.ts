@@ -1,5 +1,7 @@
-import {spawnSync} from 'node:child_process';
+import {spawn, spawnSync} from 'node:child_process';
+import {once as event} from 'node:events';
 import {join} from 'node:path';
+import {createInterface} from 'node:readline';
 
 const PROGRAM = join(import.meta.dirname, 'relight.js');
 const RUNS = 3;
@@ -23,9 +25,36 @@ export async function recover(): Promise<void> {
 			`recovery of the incident, best of ${RUNS}: ${best.own.toFixed(1)} s outside the server's own loading   must 10 s: ${pass}`,
 			`  the server's loading ${best.server.toFixed(1)} s, watching it move ${best.proof.toFixed(1)} s`,
 			`  ${best.commands} commands sent, ${best.looks} things waited for; one typed confirmation`,
+			await preflightWithDeadMount(),
 			'',
 		].join('\n'),
 	);
+}
+
+const CONFIG = /^relight --config (.+)$/;
+
+/** Every check before a launch, on a box whose data disk answers no call. */
+async function preflightWithDeadMount(): Promise<string> {
+	const box = spawn(process.execPath, [PROGRAM, 'drill', 'hung-mount', '--box'], {
+		stdio: ['ignore', 'pipe', 'inherit'],
+	});
+	const ended = event(box, 'exit');
+	try {
+		for await (const line of createInterface({input: box.stdout})) {
+			const config = CONFIG.exec(line)?.[1];
+			if (config === undefined) continue;
+			const startedAt = performance.now();
+			const {status} = spawnSync(process.execPath, [PROGRAM, 'preflight', '--config', config], {stdio: 'ignore'});
+			const seconds = (performance.now() - startedAt) / 1_000;
+			// What hangs is a failure of the box, and has to be one here.
+			const verdict = status !== 2 ? `it ended with ${status}` : seconds <= 10 ? 'pass' : 'FAIL';
+			return `preflight with a dead mount: ${seconds.toFixed(1)} s   must 10 s: ${verdict}`;
+		}
+		return 'preflight with a dead mount: not measured, since the box did not open';
+	} finally {
+		box.kill('SIGINT');
+		await ended;
+	}
 }
 
 function once() {

@@ -1,12 +1,15 @@
 /**
- * Shell that runs `command` for at most `seconds` and leaves its output in `$NAME` and its status (124 or 137 without an
- * answer) in `$r`. A plain `$(timeout …)` is no bound: a child that even SIGKILL does not end keeps the pipe open, and the
- * shell waits for its end; so the pipe is read behind a limit of its own. `after` may filter what was read.
+ * Shell function behind `capture`. A plain `$(timeout …)` is no bound: `timeout` and the shell wait for a child that even
+ * SIGKILL does not end; so it runs beside, and its pipe is read behind a limit of its own.
  */
-export function capture(name: string, seconds: number, command: string, after = ''): string {
-	const read = `{ timeout -k 1 ${seconds} ${command} 2>/dev/null; printf '@%s' $?; } | timeout ${seconds + 2} cat${after}`;
-	return `${name}=$(${read}); r=\${${name}##*@}; ${name}=\${${name}%@*}`;
-}
+export const DEFINE_CAPTURE = `ca() { a=$({ { timeout -k 1 "$@" 2>/dev/null; printf '@%s' $?; } & } | timeout $(($1+2)) cat); r=\${a##*@}; case $r in ''|*[!0-9]*) r=124 ;; *) a=\${a%@*} ;; esac; }`;
+
+/**
+ * Shell that runs `command` for at most `seconds` and leaves its output in `$NAME` and its status (124 or 137 without an
+ * answer) in `$r`; behind DEFINE_CAPTURE.
+ */
+export const capture = (name: string, seconds: number, command: string): string =>
+	`ca ${seconds} ${command}; ${name}=$a`;
 
 /**
  * The same for a few lines, without processes of its own that read the pipe: reading stops at the line with the status,

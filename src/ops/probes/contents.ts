@@ -1,5 +1,6 @@
 import {quote} from '../command.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
+import {DEFINE_CAPTURE} from './capture.ts';
 import {type DatasetFacts, defineDataset, parseDataset} from './dataset-sum.ts';
 import type {Probe} from './probe.ts';
 import {DEFINE_WEIGHTS, parseWeights, type WeightsFacts} from './weights.ts';
@@ -25,6 +26,7 @@ export const contents: Probe<ContentsFacts> = {
 		if (asks.length === 0) return null;
 		return [
 			DEFINE_MARK,
+			DEFINE_CAPTURE,
 			DEFINE_WEIGHTS,
 			...(extraction ? [defineDataset(extraction, last?.dataset ?? null)] : []),
 			`${mark('contents')}; { ${asks.join(' ')} } 2>/dev/null | timeout 8 cat; true`,

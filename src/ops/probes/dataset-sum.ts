@@ -31,7 +31,7 @@ export function defineDataset(extraction: ExtractionConfig, last: DatasetFacts |
 	const unpack = dataset.endsWith('.gz') ? 'gzip -dc' : 'cat';
 	const count = `{ { timeout -k 1 ${READ_S} ${unpack} <${path}; pr "E $?" >&3; } | tr '{' '\\n' | pr "C $(grep -ac ${RECORD_KEY})"; } 3>&1`;
 	return [
-		`d() { ${capture('l', 3, `stat -L --printf %s-%.9Y-%i -- ${path}`)}; pr "D $r $l"; [ $r = 0 ] || return`,
+		`d() { ${capture('l', 2, `stat -L --printf %s-%.9Y-%i -- ${path}`)}; pr "D $r $l"; [ $r = 0 ] || return`,
 		`g=$(timeout -k 1 2 grep -o '"dataset.sha256": *"[0-9a-f]*"' ${quote(manifestPath(output))}); g=\${g%\\"}; pr "G \${g##*\\"}"`,
 		`if [ -n "\${g}${sha256 ?? ''}" ]; then [ "$l" = ${seals(last?.sha256)} ] || { o=$(timeout -k 1 ${READ_S} sha256sum <${path}); pr "H $? \${o%% *}"; }`,
 		records === null ? '' : `elif [ "$l" != ${seals(last?.records)} ]; then ${count}`,

@@ -2,7 +2,7 @@ import {quote} from '../command.ts';
 import {DEFINE_MARK, mark, readSections} from '../formats/sections.ts';
 import {Complaint} from '../outcome.ts';
 import type {ExtractionConfig} from '../target.ts';
-import {capture, memberOf, READ_STAT} from './capture.ts';
+import {capture, DEFINE_CAPTURE, memberOf, READ_STAT} from './capture.ts';
 import {readDumps} from './dump-entries.ts';
 import {readRun} from './extraction-run.ts';
 import {filesToCheck, groupsToList, sampleNames, updateInventory} from './inventory.ts';
@@ -142,9 +142,10 @@ export const extraction: Probe<ExtractionFacts> = {
 		);
 		return [
 			DEFINE_MARK,
+			DEFINE_CAPTURE,
 			`o=${quote(config.output)}; z() { timeout -k 1 ${seconds} "$@" 2>/dev/null; }; ${mark('clock')}; date +%s.%N`,
 			first ? ifAnswers(list) : list,
-			`${mark('groups')}; echo $r; pr "$g"; k=; [ $r -lt 124 ] && cd "$o" 2>/dev/null && k=1; ${mark('files')}`,
+			`${mark('groups')}; echo $r; case $r in 124|137) exit ;; esac; pr "$g"; k=; cd "$o" 2>/dev/null && k=1; ${mark('files')}`,
 			`[ "$k" ] && { set -- ${named.join(' ')} $(${changed}); for d; do echo $d; done; [ $# = 0 ] || z find "$@" -mindepth 1 -maxdepth 1 -type f -printf '%h/%f %s %T@\\n'; }`,
 			...checkScript(checks, names.flat),
 			`${mark('quarantine')}; case $k$g in 1*' n\n'*) z find quarantine .quarantine -type f ! -name '*.json' -printf x; echo ;; esac`,
@@ -157,7 +158,7 @@ export const extraction: Probe<ExtractionFacts> = {
 
 /** A tree that was never listed may take long to list: one that does not answer at all is told from it within seconds. */
 const ifAnswers = (list: string): string =>
-	`${capture('g', 3, 'stat -f -c %S -- "$o"')}; case $r in 124|137) ;; *) ${list} ;; esac`;
+	`${capture('g', 2, 'stat -f -c %S -- "$o"')}; case $r in 124|137) ;; *) ${list} ;; esac`;
 
 /** Size, time and end of the next files to be checked; both sections stay empty when there are none. */
 function checkScript(runs: readonly string[], flat: boolean): string[] {
@@ -192,14 +193,15 @@ function parseExtraction(answer: Answer, context: ProbeContext<ExtractionFacts>)
 	const config = target.extraction;
 	if (config === null) throw new Error('an answer to a question that was not asked');
 	/** End records are bytes; everything else here is ASCII or read as UTF-8 again. */
-	const sections = readSections('extraction', answer.bytes.toString('latin1'), SECTIONS);
-	const status = sections.groups.slice(0, sections.groups.indexOf('\n'));
+	const text = answer.bytes.toString('latin1');
+	const [status = ''] = readSections('extraction', text, ['clock', 'groups']).groups.split('\n', 1);
 	if (status === '124' || status === '137')
 		throw new Complaint(
 			'find',
 			`no answer from ${config.output}`,
 			'the output is on a mount that hangs: see the mounts',
 		);
+	const sections = readSections('extraction', text, SECTIONS);
 	const clock = sections.clock.trim();
 	const groups = sections.groups.slice(status.length + 1);
 	/** No such directory: there is no inventory, which is another thing than an empty one. */

@@ -6,6 +6,7 @@ import lookProgram from '../hook/look.py';
 import {type HookLook, hookDirectory, lookScript, readLook} from '../hook/look.ts';
 import {ParseError} from '../outcome.ts';
 import type {Target} from '../target.ts';
+import {capture, DEFINE_CAPTURE} from './capture.ts';
 import type {Answer, Probe, ProbeContext} from './probe.ts';
 
 /** Files that the work needs, asked for by path: is it there, is it whole, does it survive a boot. */
@@ -55,7 +56,7 @@ const SECTIONS = ['mounts', 'answers'] as const;
  */
 export const files: Probe<FilesFacts> = {
 	id: 'files',
-	lane: 'files',
+	lane: 'command-lines',
 	everyMs: 60_000,
 	limitMs: 14_000,
 	capBytes: 1_048_576,
@@ -67,9 +68,10 @@ export const files: Probe<FilesFacts> = {
 		const patch = server?.tree ? [`k ${quote(`${server.tree}/${PATCHED}`)} &`] : [];
 		return [
 			DEFINE_MARK,
+			DEFINE_CAPTURE,
 			`${mark('mounts')}; cat "$PROC/self/mountinfo" 2>/dev/null || cat "$PROC/1/mountinfo" 2>/dev/null`,
 			'n() { pr "u $(uname -m)"; pr "n $(timeout -k 1 3 node --version 2>/dev/null)"; }',
-			`f() { s=$(timeout -k 1 3 stat -L -c %s -- "$2" 2>/dev/null); r=$?; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
+			`f() { ${capture('s', 2, 'stat -L --printf %s -- "$2"')}; h=; [ $r = 0 ] && [ "$3" ] && [ "$s" -le ${MOST_HASHED_BYTES} ] && h=$(timeout -k 1 4 sha256sum <"$2" 2>/dev/null); printf 'f %s %s %s %s\\n' "$1" $r "\${s:--}" "\${h%% *}"; }`,
 			`k() { timeout -k 1 3 grep -q -e _hs_dump_dir -e SGLANG_HS_DUMP_DIR -- "$1" 2>/dev/null; echo "k $?"; }`,
 			`${mark('answers')}; { ${[...asks, ...patch, ...hookLook(target)].join(' ')} } 2>/dev/null | timeout 8 cat; true`,
 		].join('\n');

@@ -8,7 +8,7 @@ import {type LastStart, readLastStart, splitStart} from '../server/last-start.ts
 import {offsetMinutesOf, readPhases} from '../server/phases.ts';
 import {failureIn} from '../server/signatures.ts';
 import type {ServerConfig} from '../target.ts';
-import {capture, memberOf, READ_STAT} from './capture.ts';
+import {capture, DEFINE_CAPTURE, memberOf, READ_STAT} from './capture.ts';
 import {readLaunchRecord} from './launch-record.ts';
 import {type Answer, type Known, known, type Probe, type ProbeContext, unknown} from './probe.ts';
 
@@ -95,6 +95,7 @@ export const server: Probe<ServerFacts> = {
 		const {port} = target.server;
 		return [
 			DEFINE_MARK,
+			DEFINE_CAPTURE,
 			capture('j', 2, `head -qc 65536 ${show(besideRecord(target.server))}`),
 			`${mark('boot')}; read -r b <"$PROC/sys/kernel/random/boot_id"; echo "$b $r"; ${mark('record')}; printf %s "$j"`,
 			`${memberOf('p', 'j', 'pid')}; g=\${j#*'"log":'}; if [ "$g" = "$j" ]; then g=${quote(hints.serverLog ?? '')}; else g=\${g#*'"'}; g=\${g%%'"'*}; fi`,

@@ -1,16 +1,15 @@
-import {spawn} from 'node:child_process';
 import {readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {describe, expect, it} from 'vitest';
 import {quote} from '../../../src/ops/command.ts';
 import {bad, Complaint, good, ParseError} from '../../../src/ops/outcome.ts';
-import {capture} from '../../../src/ops/probes/capture.ts';
+import {capture, DEFINE_CAPTURE} from '../../../src/ops/probes/capture.ts';
 import {PROBES} from '../../../src/ops/probes/catalogue.ts';
 import {type Ask, observe} from '../../../src/ops/probes/observe.ts';
 import type {Probe, ProbeContext} from '../../../src/ops/probes/probe.ts';
 import type {Target} from '../../../src/ops/target.ts';
 import {SYSTEM_ENVIRONMENT} from '../../../src/ops/transports/transport.ts';
-import {answerOf, contextOf, look, NOW_MS, runScript} from './support.ts';
+import {answerOf, contextOf, look, makeTree, NOW_MS, pathWith, runScript} from './support.ts';
 
 /** The incident's paths, and as many hints as a look can have. */
 const target: Partial<Target> = {
@@ -193,11 +192,23 @@ describe('four dead file calls cannot take the whole program', () => {
 describe('a child that holds the pipe does not hold the shell', () => {
 	it('ends by its own limit although the output stays open', async () => {
 		const startedAt = Date.now();
-		const script = `${capture('x', 1, "sh -c 'setsid sleep 20 & echo out; sleep 20'")}; echo "[$r] $x"`;
+		const script = `${DEFINE_CAPTURE}; ${capture('x', 1, "sh -c 'setsid sleep 20 & echo out; sleep 20'")}; echo "[$r] $x"`;
 		const answer = await runScript(script);
 		expect(answer.stdout).toBe('[124] out\n\n');
 		expect(Date.now() - startedAt).toBeLessThan(6000);
-		await new Promise(resolve => spawn('true').on('close', resolve));
+	});
+
+	it.each([
+		['', ''],
+		['echo an answer of user@host; ', 'an answer of user@host'],
+	])('nor one that cannot be ended, %s', async (says, said) => {
+		const tree = makeTree({
+			'bin/timeout': `#!/bin/sh\n[ "$1" = -k ] || exec /usr/bin/timeout "$@"\n${says}exec sleep 8\n`,
+		});
+		const script = `${DEFINE_CAPTURE}; b=$(date +%s); ${capture('x', 1, 'anything')}; echo "[$r] $x"; [ $(($(date +%s)-b)) -lt 6 ] && echo soon`;
+		const answer = await runScript(script, {path: pathWith(tree.root)});
+		expect(answer.stdout).toBe(`[124] ${said}\nsoon\n`);
+		tree.remove();
 	});
 });
 
