@@ -10,6 +10,8 @@ const moment = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, 
 async function choose(screen: Screen, digit: string): Promise<void> {
 	await screen.press('o');
 	await screen.see('a digit plans it at once');
+	// It is planned on whole facts: what has not been heard of yet refuses, and says so there.
+	await screen.see(new RegExp(`${digit} [a-z-]+ +tier \\d +\\d+ commands?`));
 	await screen.press(digit);
 	await screen.see(/does \d+ commands? in \d+ steps/);
 	await moment(400);
@@ -28,7 +30,6 @@ test('the incident is recovered with the keyboard alone, and the terminal is giv
 	const screen = openScreen(['drill']);
 	await screen.see('vllm-kimi-k25-int4.service is running and comes back at boot', 30_000);
 	await screen.see(/pct exec 129/);
-	// A recovery is planned on whole facts: the files are among the last to be heard of.
 	await screen.see('missing: 02b_');
 	expect(screen.alternate).toBe(true);
 
