@@ -87,18 +87,18 @@ export const processes: Probe<ProcessFacts> = {
 	script: context => {
 		const {last} = context;
 		const all = last === null;
-		const stat = isFullScan(context) ? '[0-9]*/stat' : `$(f stat ${namedPids(context).join(' ')})`;
+		const stat = isFullScan(context) ? 'a=[0-9]*/stat' : `f stat ${namedPids(context).join(' ')}`;
 		const details = all
-			? '[0-9]*/cgroup [0-9]*/wchan'
-			: `$(f cgroup ${pidsWithoutOwner(last).join(' ')}; f wchan ${waitingPids(context).join(' ')})`;
+			? "a='[0-9]*/cgroup [0-9]*/wchan'"
+			: `f cgroup ${pidsWithoutOwner(last).join(' ')}; f wchan ${waitingPids(context).join(' ')}`;
 		const pending = pendingPids(context);
 		return [
 			DEFINE_MARK,
-			`cd "$PROC" || exit 3; f() { e=$1; shift; for p; do echo $p/$e; done; }; ${mark('host')}`,
+			`cd "$PROC" || exit 3; f() { e=$1; shift; for p; do a="$a $p/$e"; done; }; ${mark('host')}`,
 			`read -r b <sys/kernel/random/boot_id; read -r u r <uptime; echo "$b $u ${all ? '$(getconf CLK_TCK)' : last.ticksPerSecond}"`,
-			`${mark('stat')}; head -qc 4096 ${stat} 2>/dev/null; ${mark('times')}; times`,
-			`${mark('details')}; head -vc 4096 ${details} 2>/dev/null`,
-			`${mark('pending')}; ${pending.length === 0 ? '' : `grep -HsE '^(SigPnd|ShdPnd):' $(f status ${pending.join(' ')});`} true`,
+			`${mark('stat')}; a=; ${stat}; head -qc 4096 $a 2>/dev/null; ${mark('times')}; times`,
+			`${mark('details')}; a=; ${details}; head -vc 4096 $a 2>/dev/null`,
+			`${mark('pending')}; a=; ${pending.length === 0 ? '' : `f status ${pending.join(' ')}; grep -HsE '^(SigPnd|ShdPnd):' $a;`} true`,
 		].join('\n');
 	},
 	parse: parseProcesses,
