@@ -6,6 +6,7 @@ import type {Process} from '../ops/probes/processes.ts';
 import {bootVerdict, runState} from '../ops/probes/service-verdicts.ts';
 import {isFrozen} from '../ops/probes/stuck.ts';
 import type {Alert, ConsoleState, PaneId} from './state.ts';
+import {waiting} from './waiting.ts';
 
 /**
  * One row per thing worth waking somebody for. `sees` gives the subjects it is true of now, with the words for each; an
@@ -115,7 +116,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		afterMs: 0,
 		remedy: 'it waits for I/O: look at the mounts; a signal changes nothing until the I/O returns',
 		sees: ({facts, nowMs}) =>
-			(facts.processes?.last?.value.processes ?? [])
+			waiting(facts.processes?.last?.value.processes ?? [])
 				.filter(process => standsStill(process, nowMs) && !isFrozen(process))
 				.map(process => ({
 					subject: `${process.pid}@${process.startTicks}`,
@@ -129,7 +130,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
 		afterMs: 0,
 		remedy: 'thaw its control group (freezer.state, or what paused it); until then it does not even hear SIGKILL',
 		sees: ({facts, nowMs}) =>
-			(facts.processes?.last?.value.processes ?? [])
+			waiting(facts.processes?.last?.value.processes ?? [])
 				.filter(process => standsStill(process, nowMs) && isFrozen(process))
 				.map(process => ({
 					subject: `${process.pid}@${process.startTicks}`,

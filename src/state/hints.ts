@@ -1,7 +1,8 @@
 import {packageKey} from '../ops/hook/package-flags.ts';
 import {type Hints, identityKey} from '../ops/probes/probe.ts';
-import {type Process, processAt, processOf} from '../ops/probes/processes.ts';
+import {processAt, processOf} from '../ops/probes/processes.ts';
 import type {ConsoleState} from './state.ts';
+import {waiting} from './waiting.ts';
 
 /** What the facts already known make worth asking: named pids and units instead of whole tables. Pure. */
 export function hintsOf(
@@ -13,8 +14,8 @@ export function hintsOf(
 	const holders = facts.holders?.last?.value.holders ?? [];
 	const pids = new Set<number>(visiblePids);
 	for (const holder of holders) pids.add(holder.pid);
-	const {stuckPids, waitingPids} = waiting(table?.processes ?? []);
-	for (const pid of waitingPids) pids.add(pid);
+	const waits = waiting(table?.processes ?? []);
+	for (const {pid} of waits) pids.add(pid);
 	const server = facts.server?.last?.value.record;
 	if (server) pids.add(server.pid);
 	const run = facts.extraction?.last?.value.run;
@@ -34,7 +35,7 @@ export function hintsOf(
 	const lines = facts['command-lines']?.last?.value.lines;
 	return {
 		pids: [...pids],
-		stuckPids,
+		stuckPids: waits.filter(({state}) => state === 'D').map(({pid}) => pid),
 		unreadLines: [...pids].filter(pid => {
 			const process = processAt(table?.processes ?? [], pid);
 			return process !== null && lines?.has(identityKey(process)) !== true;
@@ -51,21 +52,6 @@ function unreadPackage({files}: ConsoleState['facts']): string | null {
 	const hook = files?.last?.value.hook;
 	const found = hook?.state === 'seen' ? hook.facts.sglang : null;
 	return found && !found.flags ? packageKey(found) : null;
-}
-
-type Waiting = {readonly stuckPids: readonly number[]; readonly waitingPids: readonly number[]};
-
-/** Every look asks for hints, and thousands of rows stay the same for several of them. */
-const known = new WeakMap<readonly Process[], Waiting>();
-
-function waiting(processes: readonly Process[]): Waiting {
-	const before = known.get(processes);
-	if (before) return before;
-	const stuck = processes.filter(process => process.state === 'D');
-	const waits = processes.filter(process => process.state === 'D' || process.stuckSince !== null);
-	const found = {stuckPids: stuck.map(({pid}) => pid), waitingPids: waits.map(({pid}) => pid)};
-	known.set(processes, found);
-	return found;
 }
 
 function logPath(

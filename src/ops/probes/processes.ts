@@ -87,18 +87,18 @@ export const processes: Probe<ProcessFacts> = {
 	script: context => {
 		const {last} = context;
 		const all = last === null;
-		const stat = isFullScan(context) ? '[0-9]*/stat' : `$(f stat ${namedPids(context).join(' ')})`;
+		const stat = isFullScan(context) ? 'a=[0-9]*/stat' : `f stat ${namedPids(context).join(' ')}`;
 		const details = all
-			? '[0-9]*/cgroup [0-9]*/wchan'
-			: `$(f cgroup ${pidsWithoutOwner(last).join(' ')}; f wchan ${waitingPids(context).join(' ')})`;
+			? "a='[0-9]*/cgroup [0-9]*/wchan'"
+			: `f cgroup ${pidsWithoutOwner(last).join(' ')}; f wchan ${waitingPids(context).join(' ')}`;
 		const pending = pendingPids(context);
 		return [
 			DEFINE_MARK,
-			`cd "$PROC" || exit 3; f() { e=$1; shift; for p; do echo $p/$e; done; }; ${mark('host')}`,
+			`cd "$PROC" || exit 3; f() { e=$1; shift; for p; do a="$a $p/$e"; done; }; ${mark('host')}`,
 			`read -r b <sys/kernel/random/boot_id; read -r u r <uptime; echo "$b $u ${all ? '$(getconf CLK_TCK)' : last.ticksPerSecond}"`,
-			`${mark('stat')}; head -qc 4096 ${stat} 2>/dev/null; ${mark('times')}; times`,
-			`${mark('details')}; head -vc 4096 ${details} 2>/dev/null`,
-			`${mark('pending')}; ${pending.length === 0 ? '' : `grep -HsE '^(SigPnd|ShdPnd):' $(f status ${pending.join(' ')});`} true`,
+			`${mark('stat')}; a=; ${stat}; head -qc 4096 $a 2>/dev/null; ${mark('times')}; times`,
+			`${mark('details')}; a=; ${details}; head -vc 4096 $a 2>/dev/null`,
+			`${mark('pending')}; a=; ${pending.length === 0 ? '' : `f status ${pending.join(' ')}; grep -HsE '^(SigPnd|ShdPnd):' $a;`} true`,
 		].join('\n');
 	},
 	parse: parseProcesses,
@@ -146,15 +146,8 @@ function parseProcesses(answer: Answer, context: ProbeContext<ProcessFacts>): Pr
 	/** After a boot the same pid and ticks may be another process: nothing of the old table counts. */
 	const before = last?.bootId === bootId ? last : null;
 	const named = full ? null : new Set(namedPids(context));
-	const known = new Map(
-		(before?.processes ?? []).filter(({pid}) => !named || named.has(pid)).map(process => [process.pid, process]),
-	);
-	const details: Details = {
-		headed: readHeaded(sections.details),
-		killPending: readPending(sections.pending),
-		nowMs: hints.nowMs,
-	};
-	const read = splitStat(sections.stat).map(record => update(record, known, details));
+	const details = readDetails(sections.details, sections.pending, hints.nowMs);
+	const read = splitStat(sections.stat).map(record => update(record, before?.processes ?? [], details));
 	const readPids = new Set(read.map(process => process.pid));
 	const table = full || !before ? read.sort(byPid) : merge(before.processes, read, named ?? new Set(), details);
 	return {
@@ -221,14 +214,23 @@ type Details = {
 	readonly headed: ReadonlyMap<string, string>;
 	/** Only pids that were asked. */
 	readonly killPending: ReadonlyMap<number, boolean>;
+	/** Of whom any of this tells: a few dozen of thousands. */
+	readonly told: ReadonlySet<number>;
 	readonly nowMs: number;
 };
+
+function readDetails(files: string, pending: string, nowMs: number): Details {
+	const headed = readHeaded(files);
+	const killPending = readPending(pending);
+	const told = new Set([...[...headed.keys()].map(name => Number.parseInt(name, 10)), ...killPending.keys()]);
+	return {headed, killPending, told, nowMs};
+}
 
 /** Raw record of an object made here: a sleeping process prints the same bytes again, and then stays the same object. */
 const records = new WeakMap<Process, string>();
 
-function update(record: string, known: ReadonlyMap<number, Process>, details: Details): Process {
-	const candidate = known.get(Number.parseInt(record, 10));
+function update(record: string, known: readonly Process[], details: Details): Process {
+	const candidate = processAt(known, Number.parseInt(record, 10));
 	if (candidate && records.get(candidate) === record) return refresh(candidate, details);
 	const stat = parseStat(record);
 	const before = candidate?.startTicks === stat.startTicks ? candidate : null;
@@ -253,6 +255,7 @@ function toProcess(stat: ProcStat, before: Process | null, details: Details): Pr
 
 /** The same object unless a detail was learned. */
 function refresh(process: Process, details: Details): Process {
+	if (!details.told.has(process.pid)) return process;
 	const detailed = withDetails(process, details);
 	const since = stuckSince(process, detailed, details.nowMs);
 	if (detailed === process && since === process.stuckSince) return process;
@@ -293,14 +296,10 @@ function cpuFractions(
 ): ReadonlyMap<string, number> {
 	if (!before) return new Map();
 	const fractions = new Map(full ? [] : before.cpuFraction);
-	const pids = new Set(read.map(process => process.pid));
-	const earlier = new Map(
-		before.processes.filter(process => pids.has(process.pid)).map(process => [process.pid, process]),
-	);
 	for (const process of read) {
 		const key = identityKey(process);
-		const then = earlier.get(process.pid);
-		if (then?.startTicks !== process.startTicks) continue;
+		const then = processOf(before.processes, process);
+		if (!then) continue;
 		const elapsed = uptimeTicks - (before.readAtTicks.get(process.pid) ?? uptimeTicks);
 		const fraction =
 			elapsed > 0 ? Math.max(0, (process.cpuTicks - then.cpuTicks) / elapsed) : before.cpuFraction.get(key);

@@ -47,7 +47,7 @@ export function rowsOf(
 	const cardOf = new Map(cards);
 	const rows: ProcessRow[] = [];
 	for (const process of table?.processes ?? []) {
-		const key = identityKey(process);
+		const key = idleRows.get(process)?.row.key ?? identityKey(process);
 		const holder = holders.get(key) ?? null;
 		holders.delete(key);
 		const stuckMs =
