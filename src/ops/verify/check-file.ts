@@ -5,7 +5,7 @@ import {crc32, joinedCrc} from '../tensor/crc.ts';
 import {DamagedFile, UnsupportedFile} from '../tensor/damage.ts';
 import {type Dtype, ITEM_BYTES} from '../tensor/dtype.ts';
 import {type RangeScan, scanRange} from '../tensor/scan.ts';
-import {fileSource, type Source} from '../tensor/source.ts';
+import {fileSource, type Source, windowed, windowRoom} from '../tensor/source.ts';
 import {sampleIndex} from './names.ts';
 import {layerAt, layerOf, type SampleShape, sampleShape} from './sample-shape.ts';
 import type {SizeRules} from './size-rules.ts';
@@ -24,6 +24,9 @@ type Sum = {readonly sum?: number};
 
 export type CheckedFile = Findings & Sum & {readonly path: string; readonly identity: Identity};
 
+/** Files are looked at one after the other, and nothing of one is kept. */
+const ROOM = windowRoom();
+
 /** Looks at one file. What stands in the way of that (gone, not to be read) is a verdict, too. */
 export function checkFile(path: string, options: CheckOptions, rules: SizeRules): CheckedFile {
 	let identity: Identity = {bytes: 0, mtimeMs: 0, inode: 0};
@@ -38,7 +41,7 @@ export function checkFile(path: string, options: CheckOptions, rules: SizeRules)
 		fd = openSync(path, 'r');
 		const stat = fstatSync(fd);
 		identity = identityOf(stat);
-		const source = fileSource(fd, identity.bytes);
+		const source = windowed(fileSource(fd, identity.bytes), ROOM);
 		const findings = withHint(checkSource(source, name, options), stat, options.level);
 		if (options.level === 'stat' && findings.verdict.verdict === 'done') rules.learn(source, name);
 		const after = identityOf(fstatSync(fd));
