@@ -116,12 +116,15 @@ export function entrySource(source: Source, entry: PlacedEntry): Source {
 }
 
 /** Data of one entry, with its checksum compared where there are checksums. */
-export function readEntry(source: Source, zip: ZipContents, name: string, maxBytes = Number.MAX_SAFE_INTEGER): Buffer {
-	const entry = zip.entries.find(each => each.name === name);
-	if (!entry) throw new DamagedFile(`no entry ${name}`, 'not a tensor file');
-	if (entry.bytes > maxBytes) throw new DamagedFile(`${name} is over ${maxBytes} bytes`, 'pickle');
+export function readEntry(
+	source: Source,
+	{checksums}: ZipContents,
+	entry: PlacedEntry,
+	maxBytes = Number.MAX_SAFE_INTEGER,
+): Buffer {
+	if (entry.bytes > maxBytes) throw new DamagedFile(`${entry.name} is over ${maxBytes} bytes`, 'pickle');
 	const data = entrySource(source, entry).read(0, entry.bytes);
-	if (zip.checksums && crc32(data) !== entry.crc) throw wrongChecksum(name);
+	if (checksums && crc32(data) !== entry.crc) throw wrongChecksum(entry.name);
 	return data;
 }
 
