@@ -14,8 +14,8 @@ import {atLeast, atMost, best, inTurn, leastOf, pythonWith, say, type Turn} from
 const TOKENS = 3_050;
 const WIDTH = 4_096;
 const ROUNDS = 5;
-/** Of each round: the first is slower, here and in torch. */
-const TURNS = 3;
+/** In each round: the first are slower, here and in torch, until all is compiled and mapped. */
+const TURNS = 6;
 
 /**
  * What a file of 100 MB that the hook has staged costs until it is in place, each byte of it looked at; beside torch.save. Both
