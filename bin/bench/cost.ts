@@ -4,7 +4,34 @@ const TURNS = 3;
 
 export type Cost = {readonly wallMs: number; readonly cpuMs: number};
 
-/** The best of some turns: the machine does other things, too. Of this process with its threads, unless `cpuNow` says otherwise. */
+/** One turn: what it costs. */
+export type Turn = () => Promise<Cost> | Cost;
+
+/**
+ * The least that each costs, in rounds: one turn each, right after the other, so that what else the machine does meets all
+ * of them alike. Nothing is counted that a turn does not count itself.
+ */
+export async function inTurn<Turns extends {readonly [name: string]: Turn}>(
+	rounds: number,
+	turns: Turns,
+): Promise<{readonly [Name in keyof Turns]: Cost}> {
+	const costs = new Map<string, Cost>();
+	for (let round = 0; round < rounds; round++)
+		for (const [name, turn] of Object.entries(turns)) {
+			const one = await turn();
+			costs.set(name, least([costs.get(name) ?? one, one]));
+		}
+	return Object.fromEntries(costs) as {readonly [Name in keyof Turns]: Cost};
+}
+
+/** Of this process with its threads. */
+export async function cost(run: () => Promise<unknown> | unknown): Promise<Cost> {
+	const [wall, cpu] = [performance.now(), ownCpuMs()];
+	await run();
+	return {wallMs: performance.now() - wall, cpuMs: ownCpuMs() - cpu};
+}
+
+/** The best of some turns: the machine does other things, too. */
 export async function best(
 	run: () => Promise<unknown> | unknown,
 	turns = TURNS,
@@ -13,9 +40,7 @@ export async function best(
 	const costs: Cost[] = [];
 	for (let turn = 0; turn < turns; turn++) {
 		before();
-		const [wall, cpu] = [performance.now(), ownCpuMs()];
-		await run();
-		costs.push({wallMs: performance.now() - wall, cpuMs: ownCpuMs() - cpu});
+		costs.push(await cost(run));
 	}
 	return least(costs);
 }
@@ -30,21 +55,20 @@ export function ownCpuMs(): number {
 	return (user + system) / 1_000;
 }
 
-/** The best of some turns of another program. CPU of a finished child is in the shell's `times`. */
-export function bestOf(argv: readonly string[], turns = TURNS, before: () => void = () => {}): Cost {
-	return least(
-		Array.from({length: turns}, () => {
-			before();
-			const startedAt = performance.now();
-			const {stdout, status} = spawnSync('bash', ['-c', '"$@"; code=$?; times; exit $code', 'bash', ...argv], {
-				encoding: 'utf8',
-			});
-			if (status !== 0) throw new Error(`${argv[0]} ended with ${status}`);
-			const [user = '', system = ''] = (stdout.trim().split('\n').at(-1) ?? '').split(' ');
-			return {wallMs: performance.now() - startedAt, cpuMs: clockMs(user) + clockMs(system)};
-		}),
-	);
+/** Of another program. CPU of a finished child is in the shell's `times`. */
+export function costOf(argv: readonly string[]): Cost {
+	const startedAt = performance.now();
+	const {stdout, status} = spawnSync('bash', ['-c', '"$@"; code=$?; times; exit $code', 'bash', ...argv], {
+		encoding: 'utf8',
+	});
+	if (status !== 0) throw new Error(`${argv[0]} ended with ${status}`);
+	const [user = '', system = ''] = (stdout.trim().split('\n').at(-1) ?? '').split(' ');
+	return {wallMs: performance.now() - startedAt, cpuMs: clockMs(user) + clockMs(system)};
 }
+
+/** The best of some turns of another program. */
+export const bestOf = (argv: readonly string[], turns = TURNS): Cost =>
+	least(Array.from({length: turns}, () => costOf(argv)));
 
 /** `0m1.234s` */
 function clockMs(text: string): number {
@@ -59,6 +83,20 @@ export const pythonWith = (module: string): string | null =>
 	[process.env.RELIGHT_TORCH_PYTHON ?? 'python3', 'python3', '/usr/bin/python3'].find(
 		each => spawnSync(each, ['-c', `import ${module}`]).status === 0,
 	) ?? null;
+
+/** What a program in Python prints. */
+export function output(python: string, program: readonly string[]): string {
+	const {stdout, stderr, status} = spawnSync(python, ['-c', ...program], {encoding: 'utf8'});
+	if (status !== 0) throw new Error(`${python}: ${stderr.trim().split('\n').at(-1)}`);
+	return stdout.trim();
+}
+
+/** Of one that prints a line for each of its turns: wall and CPU, ms. The start of Python is not counted. */
+export function leastOf(python: string, program: readonly string[]): Cost {
+	const lines = output(python, program).split('\n');
+	const costs = lines.map(line => line.split(' ').map(Number));
+	return least(costs.map(([wallMs = Number.NaN, cpuMs = Number.NaN]) => ({wallMs, cpuMs})));
+}
 
 export const say = (line: string): void => void process.stdout.write(`${line}\n`);
 

@@ -57,7 +57,8 @@ function lookInto(rows: Source): Look {
 
 /** A source whose bytes are kept as they are read. */
 const keptIn = (kept: Buffer, source: Source): Source => ({
-	...source,
+	size: source.size,
+	read: (offset, length) => source.read(offset, length),
 	readInto(target, offset) {
 		source.readInto(target, offset);
 		kept.set(target, offset);

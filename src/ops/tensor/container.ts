@@ -61,15 +61,15 @@ export function openContainer(file: Source, name: string): Container {
 }
 
 function openTorch(source: Source): Container {
-	const {zip, root, tensors: stored, protocol} = readTorchFile(source);
+	const {zip, inside, tensors: stored, protocol} = readTorchFile(source);
 	const notes: string[] = [];
 	if (!zip.asWritten) notes.push('metadata is not as torch.save writes it');
 	if (protocol > 2) notes.push(`pickle protocol ${protocol}: weights_only refuses it`);
 	if (zip.entries.some(({method}) => method !== 0)) notes.push('deflated: mmap cannot read it');
-	const ranges = new Map(zip.entries.map(entry => [entry.name, rangeOf(source, entry, zip.checksums)]));
+	const ranges = new Map([...inside].map(([name, entry]) => [name, rangeOf(source, entry, zip.checksums)]));
 	const locations = new Set<string>();
 	const tensors = stored.map(([name, {dtype, shape, stride, offset, key, location}]) => {
-		const range = ranges.get(`${root}/data/${key}`);
+		const range = ranges.get(`data/${key}`);
 		if (!range) throw new DamagedFile(`storage data/${key} is missing`, 'storage');
 		locations.add(location);
 		return {name, dtype, shape, stride, offset, range};

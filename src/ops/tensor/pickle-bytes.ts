@@ -18,18 +18,38 @@ export class PickleBytes {
 	}
 
 	bytes(count: number): Buffer {
-		if (count > this.left) throw early();
-		this.at += count;
-		return this.text.subarray(this.at - count, this.at);
+		const from = this.step(count);
+		return this.text.subarray(from, from + count);
 	}
 
-	uint16 = (): number => this.bytes(2).readUInt16LE(0);
+	/** Where the next `count` bytes start; what follows is behind them. */
+	private step(count: number): number {
+		const from = this.at;
+		if (count > this.text.length - from) throw early();
+		this.at = from + count;
+		return from;
+	}
 
-	int32 = (): number => this.bytes(4).readInt32LE(0);
+	word(count: number): string {
+		const from = this.step(count);
+		return this.text.toString('utf8', from, from + count);
+	}
 
-	uint32 = (): number => this.bytes(4).readUInt32LE(0);
+	uint16(): number {
+		return this.text.readUInt16LE(this.step(2));
+	}
 
-	double = (): number => this.bytes(8).readDoubleBE(0);
+	int32(): number {
+		return this.text.readInt32LE(this.step(4));
+	}
+
+	uint32(): number {
+		return this.text.readUInt32LE(this.step(4));
+	}
+
+	double(): number {
+		return this.text.readDoubleBE(this.step(8));
+	}
 
 	/** Signed, at most 64 bits in the file and 53 in value. */
 	long(): number {

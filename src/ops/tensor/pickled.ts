@@ -111,9 +111,10 @@ function rebuild([from, offset, size, steps]: Pickled[], asked: Dtype | null): S
 	if (!shape.every(isCount) || !stride.every(isCount) || shape.length !== stride.length || !isCount(offset)) {
 		throw refuse('tensor with impossible sizes');
 	}
-	let last = BigInt(offset);
-	for (const [at, count] of shape.entries()) last += BigInt(Math.max(count - 1, 0)) * BigInt(stride[at] ?? 0);
-	const held = BigInt(Math.floor(from.bytes / ITEM_BYTES[dtype]));
+	// Beyond 2^53 a sum is rounded, but never to below that, and no storage holds as much.
+	let last = offset;
+	for (let at = 0; at < shape.length; at++) last += Math.max((shape[at] ?? 0) - 1, 0) * (stride[at] ?? 0);
+	const held = Math.floor(from.bytes / ITEM_BYTES[dtype]);
 	const empty = shape.includes(0);
 	if (!empty && last >= held) throw refuse('tensor reaches beyond its storage');
 	// Strides of 0 let a small storage claim any number of elements.

@@ -16,7 +16,8 @@ export type RangeScan = {
 };
 
 const PAGE = 4096;
-const BLOCK = 1024 * 1024;
+/** With twice as much the second look at it comes from farther than the processor's own cache: a twelfth slower. */
+const BLOCK = 512 * 1024;
 /** Room behind a block, so that its end can be filled up to a multiple of 64. */
 const test = floatTest(BLOCK + PAGE);
 const bytes = new Uint8Array(test.memory);
@@ -47,8 +48,8 @@ export function scanRange(range: DataRange, dtype: Dtype | null, counts: (elemen
 			const byte = firstNonFinite(test.memory, 0, length, lanes, visible);
 			if (byte !== null) nonFinite = Math.floor((at + byte) / size);
 		}
-		for (let page = (PAGE - ((at + phase) % PAGE)) % PAGE; page + PAGE <= length; page += PAGE) {
-			if (bytes[page] !== 0 || !isZero(page, page + PAGE)) continue;
+		const firstPage = (PAGE - ((at + phase) % PAGE)) % PAGE;
+		for (let page = zeroPage(firstPage, length); page !== null; page = zeroPage(page + PAGE, length)) {
 			firstZeroPage ??= at + page;
 			zeroPages++;
 		}
@@ -56,6 +57,16 @@ export function scanRange(range: DataRange, dtype: Dtype | null, counts: (elemen
 		at += length;
 	}
 	return {crc, nonFinite, zeroPages, firstZeroPage, allZero};
+}
+
+/**
+ * The next page of zeros. A function of its own: as a loop among the rest it was compiled anew with all of that, 15 ms of
+ * CPU, and thrown away again for every other range.
+ */
+function zeroPage(from: number, to: number): number | null {
+	for (let page = from; page + PAGE <= to; page += PAGE)
+		if (bytes[page] === 0 && isZero(page, page + PAGE)) return page;
+	return null;
 }
 
 function isZero(from: number, to: number): boolean {

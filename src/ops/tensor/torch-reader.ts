@@ -5,12 +5,14 @@ import {elements, strides} from './pickle.ts';
 import type {Pickled, StoredTensor} from './pickled.ts';
 import {fileSource, type Source, windowed} from './source.ts';
 import {MAX_PICKLE_BYTES, unpickled} from './unpickle.ts';
-import {readEntry, readZip, type ZipContents} from './zip-reader.ts';
+import {type PlacedEntry, readEntry, readZip, type ZipContents} from './zip-reader.ts';
 
 export type TorchContents = {
 	readonly zip: ZipContents;
 	/** Folder inside the archive that everything lies in; any name. */
 	readonly root: string;
+	/** By their names in there. */
+	readonly inside: ReadonlyMap<string, PlacedEntry>;
 	readonly tree: Pickled;
 	/** Every tensor with its place in the tree. */
 	readonly tensors: readonly (readonly [path: string, tensor: StoredTensor])[];
@@ -28,30 +30,34 @@ const MAX_TENSORS = 100_000;
 export function readTorchFile(source: Source): TorchContents {
 	const zip = readZip(source);
 	const root = zip.entries[0]?.name.split('/')[0] ?? '';
-	const sizes = new Map(zip.entries.map(entry => [entry.name, entry.bytes]));
-	const stray = zip.entries.find(({name}) => !name.startsWith(`${root}/`));
-	if (stray || root === '')
+	const inside = new Map<string, PlacedEntry>();
+	const folder = `${root}/`;
+	for (const entry of zip.entries)
+		if (entry.name.startsWith(folder)) inside.set(entry.name.slice(folder.length), entry);
+	if (inside.size < zip.entries.length || root === '')
 		throw new DamagedFile('entries lie in no common folder: not a torch file', 'not a tensor file');
-	if (sizes.has(`${root}/constants.pkl`)) throw new UnsupportedFile('TorchScript');
-	if (!sizes.has(`${root}/data.pkl`)) throw new DamagedFile('no data.pkl: not a torch file', 'not a tensor file');
-	if (!sizes.has(`${root}/version`)) throw new DamagedFile('no version entry: not a torch file', 'not a tensor file');
-	checkVersion(readEntry(source, zip, `${root}/version`, 64));
-	if (sizes.has(`${root}/byteorder`)) checkByteOrder(readEntry(source, zip, `${root}/byteorder`, 64));
-	const {value: tree, protocol} = unpickled(readEntry(source, zip, `${root}/data.pkl`, MAX_PICKLE_BYTES));
+	if (inside.has('constants.pkl')) throw new UnsupportedFile('TorchScript');
+	const [text, version, order] = [inside.get('data.pkl'), inside.get('version'), inside.get('byteorder')];
+	if (!text) throw new DamagedFile('no data.pkl: not a torch file', 'not a tensor file');
+	if (!version) throw new DamagedFile('no version entry: not a torch file', 'not a tensor file');
+	checkVersion(readEntry(source, zip, version, 64));
+	if (order) checkByteOrder(readEntry(source, zip, order, 64));
+	const {value: tree, protocol} = unpickled(readEntry(source, zip, text, MAX_PICKLE_BYTES));
 	const tensors = tensorsOf(tree);
-	for (const [, tensor] of tensors) {
-		const name = `${root}/data/${tensor.key}`;
-		if (sizes.get(name) === tensor.storageBytes) continue;
-		const held = sizes.get(name);
-		throw new DamagedFile(
-			held === undefined
-				? `storage data/${tensor.key} is missing`
-				: `data/${tensor.key} holds ${held} bytes where its tensor needs ${tensor.storageBytes}`,
-			'storage',
-			name,
-		);
+	for (const [, {key, storageBytes}] of tensors) {
+		const held = storageOf(inside, key).bytes;
+		if (held === storageBytes) continue;
+		const words = `data/${key} holds ${held} bytes where its tensor needs ${storageBytes}`;
+		throw new DamagedFile(words, 'storage', `${root}/data/${key}`);
 	}
-	return {zip, root, tree, tensors, protocol};
+	return {zip, root, inside, tree, tensors, protocol};
+}
+
+/** The entry with the data of a storage. */
+function storageOf(inside: TorchContents['inside'], key: string): PlacedEntry {
+	const entry = inside.get(`data/${key}`);
+	if (!entry) throw new DamagedFile(`storage data/${key} is missing`, 'storage');
+	return entry;
 }
 
 function checkVersion(text: Buffer): void {
@@ -88,9 +94,9 @@ export function tensorsOf(tree: Pickled): [path: string, tensor: StoredTensor][]
 const word = (key: Pickled): string => (typeof key === 'object' && key !== null ? key.kind : String(key));
 
 /** A tensor's elements in row order, whatever its strides. Checks the storage's checksum. */
-export function readTensor(source: Source, {zip, root}: TorchContents, tensor: StoredTensor): TensorData {
+export function readTensor(source: Source, {zip, inside}: TorchContents, tensor: StoredTensor): TensorData {
 	const {dtype, shape, stride, offset, key} = tensor;
-	const storage = readEntry(source, zip, `${root}/data/${key}`);
+	const storage = readEntry(source, zip, storageOf(inside, key));
 	return {dtype, shape, data: inRowOrder(storage, ITEM_BYTES[dtype], offset, shape, stride)};
 }
 

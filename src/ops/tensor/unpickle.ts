@@ -76,9 +76,9 @@ class Machine {
 			case '\x87':
 				return this.made({kind: 'tuple', items: this.popMany(code - 0x84)});
 			case 'X':
-				return from.bytes(from.uint32()).toString('utf8');
+				return from.word(from.uint32());
 			case '\x8c':
-				return from.bytes(from.byte()).toString('utf8');
+				return from.word(from.byte());
 			case 'J':
 				return from.int32();
 			case 'K':

@@ -25,6 +25,7 @@ const END = 0x06054b50;
 const WIDE_END = 0x06064b50;
 const WIDE_LOCATOR = 0x07064b50;
 const LIMIT = 0xffffffff;
+const NONE = Buffer.alloc(0);
 const MAX_DIRECTORY_BYTES = 64 * 1024 * 1024;
 
 /** Whether the last 22 bytes are an end record: one read, the cheapest sign that a writer came to its end. */
@@ -104,7 +105,7 @@ function readEntries(text: Buffer): ZipEntry[] {
 		const name = text.toString('utf8', at + 46, at + 46 + nameBytes);
 		if (seen.has(name)) throw new DamagedFile(`two entries named ${name}`);
 		seen.add(name);
-		const extra = text.subarray(at + 46 + nameBytes, at + 46 + nameBytes + extraBytes);
+		const extra = extraBytes === 0 ? NONE : text.subarray(at + 46 + nameBytes, at + 46 + nameBytes + extraBytes);
 		const values = wideValues(extra, [
 			text.readUInt32LE(at + 24),
 			text.readUInt32LE(at + 20),

@@ -3,7 +3,16 @@ import {inflateRawSync} from 'node:zlib';
 import {crc32} from './crc.ts';
 import {DamagedFile, UnsupportedFile} from './damage.ts';
 import {bufferSource, fileSource, partOf, type Source} from './source.ts';
-import {ALIGNMENT, descriptor, directory, localHeader, planZip, type ZipPlan} from './zip.ts';
+import {
+	ALIGNMENT,
+	directory,
+	MOST_DESCRIPTOR_BYTES,
+	type PlacedItem,
+	planZip,
+	writeDescriptor,
+	writeLocalHeader,
+	type ZipPlan,
+} from './zip.ts';
 import {endsWithRecord, readDirectory, type ZipDirectory, type ZipEntry} from './zip-directory.ts';
 import {placeEntry} from './zip-frames.ts';
 
@@ -73,16 +82,24 @@ function isAsWritten(source: Source, {entries, text, offset}: ZipDirectory, plan
 	const crcs = entries.map(entry => entry.crc);
 	if (plan.bytes !== source.size || plan.directoryOffset !== offset || !text.equals(directory(plan, crcs)))
 		return false;
-	let behind: Buffer = Buffer.alloc(0);
+	const isFrame = (from: number, frame: Buffer, length: number): boolean =>
+		source.read(from, length).compare(frame, 0, length) === 0;
 	let from = 0;
+	let before: PlacedItem | null = null;
 	for (const [at, item] of plan.items.entries()) {
-		const frame = Buffer.concat([behind, localHeader(item)]);
-		if (!source.read(from, frame.length).equals(frame)) return false;
+		const frame = roomFor(MOST_DESCRIPTOR_BYTES + item.dataOffset - item.headerOffset);
+		const behind = before ? writeDescriptor(frame, 0, before, crcs[at - 1] ?? 0) : 0;
+		if (!isFrame(from, frame, writeLocalHeader(frame, behind, item))) return false;
 		from = item.dataOffset + item.bytes;
-		behind = descriptor(item, crcs[at] ?? 0);
+		before = item;
 	}
-	return source.read(from, behind.length).equals(behind);
+	return before === null || isFrame(from, room, writeDescriptor(room, 0, before, crcs.at(-1) ?? 0));
 }
+
+/** Frames are made here, one after the other, and compared: an allocation for each costs more than that. */
+const room = Buffer.allocUnsafeSlow(4096);
+
+const roomFor = (bytes: number): Buffer => (bytes <= room.length ? room : Buffer.allocUnsafe(bytes));
 
 /** Data of an entry as it was before packing. Inflated whole, so bounded. */
 export function entrySource(source: Source, entry: PlacedEntry): Source {
@@ -99,12 +116,15 @@ export function entrySource(source: Source, entry: PlacedEntry): Source {
 }
 
 /** Data of one entry, with its checksum compared where there are checksums. */
-export function readEntry(source: Source, zip: ZipContents, name: string, maxBytes = Number.MAX_SAFE_INTEGER): Buffer {
-	const entry = zip.entries.find(each => each.name === name);
-	if (!entry) throw new DamagedFile(`no entry ${name}`, 'not a tensor file');
-	if (entry.bytes > maxBytes) throw new DamagedFile(`${name} is over ${maxBytes} bytes`, 'pickle');
+export function readEntry(
+	source: Source,
+	{checksums}: ZipContents,
+	entry: PlacedEntry,
+	maxBytes = Number.MAX_SAFE_INTEGER,
+): Buffer {
+	if (entry.bytes > maxBytes) throw new DamagedFile(`${entry.name} is over ${maxBytes} bytes`, 'pickle');
 	const data = entrySource(source, entry).read(0, entry.bytes);
-	if (zip.checksums && crc32(data) !== entry.crc) throw wrongChecksum(name);
+	if (checksums && crc32(data) !== entry.crc) throw wrongChecksum(entry.name);
 	return data;
 }
 

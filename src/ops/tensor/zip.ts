@@ -17,30 +17,41 @@ export type PlacedItem = ZipItem & {
 	readonly dataOffset: number;
 	/** Where the next entry starts. */
 	readonly end: number;
-	readonly wide: boolean;
+	/** What stands between the data and that: 0, 16, or 24 with sizes of 64 bits. */
+	readonly descriptorBytes: number;
 };
 
 const LIMIT = 0xffffffff;
 export const ALIGNMENT = 64;
 const TAIL_BYTES = 56 + 20 + 22;
-
-/** Zeros, out of Node's pool: a fresh allocation for each few bytes is most of what a look at a file costs. */
-const blank = (bytes: number): Buffer => Buffer.allocUnsafe(bytes).fill(0);
+export const MOST_DESCRIPTOR_BYTES = 24;
 
 const EMPTY = Buffer.alloc(0);
 
 const clamp = (value: number): number => Math.min(value, LIMIT);
 
-function zip64Fields(item: ZipItem, headerOffset: number, compressed: number): Buffer {
-	if (item.bytes < LIMIT && headerOffset < LIMIT) return EMPTY;
-	const values: number[] = [];
-	if (item.bytes >= LIMIT) values.push(item.bytes, compressed);
-	if (headerOffset >= LIMIT) values.push(headerOffset);
-	const extra = blank(4 + values.length * 8);
-	extra.writeUInt16LE(1, 0);
-	extra.writeUInt16LE(values.length * 8, 2);
-	for (const [at, value] of values.entries()) extra.writeBigUInt64LE(BigInt(value), 4 + at * 8);
-	return extra;
+/** A number of 64 bits, as low and high half: a BigInt for each is most of what a directory costs. */
+function writeWide(target: Buffer, value: number, at: number): void {
+	target.writeUInt32LE(value % 2 ** 32, at);
+	target.writeUInt32LE(Math.floor(value / 2 ** 32), at + 4);
+}
+
+function zip64Bytes(bytes: number, headerOffset: number): number {
+	const fields = (bytes >= LIMIT ? 2 : 0) + (headerOffset >= LIMIT ? 1 : 0);
+	return fields === 0 ? 0 : 4 + fields * 8;
+}
+
+function writeZip64(target: Buffer, at: number, {bytes, headerOffset}: PlacedItem, compressed: number): number {
+	const length = zip64Bytes(bytes, headerOffset);
+	if (length === 0) return 0;
+	target.writeUInt16LE(1, at);
+	target.writeUInt16LE(length - 4, at + 2);
+	if (bytes >= LIMIT) {
+		writeWide(target, bytes, at + 4);
+		writeWide(target, compressed, at + 12);
+	}
+	if (headerOffset >= LIMIT) writeWide(target, headerOffset, at + length - 8);
+	return length;
 }
 
 /** Places the entries in the order given, their data at multiples of `alignment`. Sizes in bytes, safe beyond 4 GiB. */
@@ -48,15 +59,14 @@ export function planZip(items: readonly ZipItem[], alignment = ALIGNMENT): ZipPl
 	const placed: PlacedItem[] = [];
 	let cursor = 0;
 	let directoryBytes = 0;
-	for (const item of items) {
-		const nameBytes = Buffer.byteLength(item.name);
-		const wide = item.bytes >= LIMIT || cursor >= LIMIT;
-		const start = cursor + 30 + nameBytes + zip64Fields(item, cursor, 0).length + 4;
-		const dataOffset = Math.ceil(start / alignment) * alignment;
-		const descriptor = item.bytes === 0 ? 0 : wide ? 24 : 16;
-		const end = dataOffset + item.bytes + descriptor;
-		placed.push({name: item.name, bytes: item.bytes, headerOffset: cursor, dataOffset, end, wide});
-		directoryBytes += 46 + nameBytes + zip64Fields(item, cursor, item.bytes).length;
+	for (const {name, bytes} of items) {
+		const nameBytes = Buffer.byteLength(name);
+		const extra = zip64Bytes(bytes, cursor);
+		const dataOffset = Math.ceil((cursor + 30 + nameBytes + extra + 4) / alignment) * alignment;
+		const descriptorBytes = bytes === 0 ? 0 : extra > 0 ? MOST_DESCRIPTOR_BYTES : 16;
+		const end = dataOffset + bytes + descriptorBytes;
+		placed.push({name, bytes, headerOffset: cursor, dataOffset, end, descriptorBytes});
+		directoryBytes += 46 + nameBytes + extra;
 		cursor = end;
 	}
 	return {items: placed, directoryOffset: cursor, bytes: cursor + directoryBytes + TAIL_BYTES};
@@ -64,20 +74,25 @@ export function planZip(items: readonly ZipItem[], alignment = ALIGNMENT): ZipPl
 
 /** Everything from the entry's start to its data. */
 export function localHeader(item: PlacedItem): Buffer {
-	const name = Buffer.from(item.name);
-	const wide = zip64Fields(item, item.headerOffset, 0);
-	const header = Buffer.allocUnsafe(item.dataOffset - item.headerOffset).fill('Z');
-	header.fill(0, 0, 30);
-	header.writeUInt32LE(0x04034b50, 0);
-	header.writeUInt16LE(flagsOf(item), 6);
-	header.writeUInt16LE(name.length, 26);
-	header.writeUInt16LE(header.length - 30 - name.length, 28);
-	name.copy(header, 30);
-	wide.copy(header, 30 + name.length);
-	const padding = 30 + name.length + wide.length;
-	header.write('FB', padding, 'latin1');
-	header.writeUInt16LE(header.length - padding - 4, padding + 2);
+	const header = Buffer.allocUnsafe(item.dataOffset - item.headerOffset);
+	writeLocalHeader(header, 0, item);
 	return header;
+}
+
+/** The same into a target that has the room; gives back where it ends. */
+export function writeLocalHeader(target: Buffer, at: number, item: PlacedItem): number {
+	const end = at + item.dataOffset - item.headerOffset;
+	target.fill(0, at, at + 30);
+	target.writeUInt32LE(0x04034b50, at);
+	target.writeUInt16LE(flagsOf(item), at + 6);
+	const nameBytes = target.write(item.name, at + 30);
+	target.writeUInt16LE(nameBytes, at + 26);
+	target.writeUInt16LE(end - at - 30 - nameBytes, at + 28);
+	const padding = at + 30 + nameBytes + writeZip64(target, at + 30 + nameBytes, item, 0);
+	target.write('FB', padding, 'latin1');
+	target.writeUInt16LE(end - padding - 4, padding + 2);
+	target.fill(0x5a, padding + 4, end);
+	return end;
 }
 
 const flagsOf = (item: ZipItem): number => (item.bytes === 0 ? 0x0800 : 0x0808);
@@ -85,58 +100,66 @@ const flagsOf = (item: ZipItem): number => (item.bytes === 0 ? 0x0800 : 0x0808);
 /** What stands behind the data; empty for an entry without data. */
 export function descriptor(item: PlacedItem, crc: number): Buffer {
 	if (item.bytes === 0) return EMPTY;
-	const text = blank(item.wide ? 24 : 16);
-	text.writeUInt32LE(0x08074b50, 0);
-	text.writeUInt32LE(crc, 4);
-	if (item.wide) {
-		text.writeBigUInt64LE(BigInt(item.bytes), 8);
-		text.writeBigUInt64LE(BigInt(item.bytes), 16);
-	} else {
-		text.writeUInt32LE(item.bytes, 8);
-		text.writeUInt32LE(item.bytes, 12);
-	}
+	const text = Buffer.allocUnsafe(item.descriptorBytes);
+	writeDescriptor(text, 0, item, crc);
 	return text;
+}
+
+/** The same into a target that has the room; gives back where it ends. */
+export function writeDescriptor(target: Buffer, at: number, {bytes, descriptorBytes}: PlacedItem, crc: number): number {
+	if (descriptorBytes === 0) return at;
+	target.writeUInt32LE(0x08074b50, at);
+	target.writeUInt32LE(crc, at + 4);
+	if (descriptorBytes === MOST_DESCRIPTOR_BYTES) {
+		writeWide(target, bytes, at + 8);
+		writeWide(target, bytes, at + 16);
+	} else {
+		target.writeUInt32LE(bytes, at + 8);
+		target.writeUInt32LE(bytes, at + 12);
+	}
+	return at + descriptorBytes;
 }
 
 /** The directory and the three end records, one CRC per entry in the plan's order. */
 export function directory(plan: ZipPlan, crcs: readonly number[]): Buffer {
-	const parts = plan.items.map((item, at) => directoryEntry(item, crcs[at] ?? 0));
-	const bytes = parts.reduce((sum, part) => sum + part.length, 0);
-	return Buffer.concat([...parts, endRecords(plan.items.length, bytes, plan.directoryOffset)]);
+	const text = Buffer.allocUnsafe(plan.bytes - plan.directoryOffset).fill(0);
+	let at = 0;
+	for (const [index, item] of plan.items.entries()) at = writeDirectoryEntry(text, at, item, crcs[index] ?? 0);
+	writeEndRecords(text, at, plan);
+	return text;
 }
 
-function directoryEntry(item: PlacedItem, crc: number): Buffer {
-	const name = Buffer.from(item.name);
-	const wide = zip64Fields(item, item.headerOffset, item.bytes);
-	const entry = blank(46);
-	entry.writeUInt32LE(0x02014b50, 0);
-	entry.writeUInt16LE(flagsOf(item), 8);
-	entry.writeUInt32LE(item.bytes === 0 ? 0 : crc, 16);
-	entry.writeUInt32LE(clamp(item.bytes), 20);
-	entry.writeUInt32LE(clamp(item.bytes), 24);
-	entry.writeUInt16LE(name.length, 28);
-	entry.writeUInt16LE(wide.length, 30);
-	entry.writeUInt32LE(clamp(item.headerOffset), 42);
-	return Buffer.concat([entry, name, wide]);
+function writeDirectoryEntry(target: Buffer, at: number, item: PlacedItem, crc: number): number {
+	target.writeUInt32LE(0x02014b50, at);
+	target.writeUInt16LE(flagsOf(item), at + 8);
+	target.writeUInt32LE(item.bytes === 0 ? 0 : crc, at + 16);
+	target.writeUInt32LE(clamp(item.bytes), at + 20);
+	target.writeUInt32LE(clamp(item.bytes), at + 24);
+	const nameBytes = target.write(item.name, at + 46);
+	const extra = writeZip64(target, at + 46 + nameBytes, item, item.bytes);
+	target.writeUInt16LE(nameBytes, at + 28);
+	target.writeUInt16LE(extra, at + 30);
+	target.writeUInt32LE(clamp(item.headerOffset), at + 42);
+	return at + 46 + nameBytes + extra;
 }
 
-function endRecords(count: number, directoryBytes: number, directoryOffset: number): Buffer {
-	const tail = blank(TAIL_BYTES);
+function writeEndRecords(target: Buffer, at: number, {items, directoryOffset}: ZipPlan): void {
+	const tail = target.subarray(at);
+	const count = items.length;
 	tail.writeUInt32LE(0x06064b50, 0);
-	tail.writeBigUInt64LE(44n, 4);
+	writeWide(tail, 44, 4);
 	tail.writeUInt16LE(0x031e, 12);
 	tail.writeUInt16LE(0x2d, 14);
-	tail.writeBigUInt64LE(BigInt(count), 24);
-	tail.writeBigUInt64LE(BigInt(count), 32);
-	tail.writeBigUInt64LE(BigInt(directoryBytes), 40);
-	tail.writeBigUInt64LE(BigInt(directoryOffset), 48);
+	writeWide(tail, count, 24);
+	writeWide(tail, count, 32);
+	writeWide(tail, at, 40);
+	writeWide(tail, directoryOffset, 48);
 	tail.writeUInt32LE(0x07064b50, 56);
-	tail.writeBigUInt64LE(BigInt(directoryOffset + directoryBytes), 64);
+	writeWide(tail, directoryOffset + at, 64);
 	tail.writeUInt32LE(1, 72);
 	tail.writeUInt32LE(0x06054b50, 76);
 	tail.writeUInt16LE(Math.min(count, 0xffff), 84);
 	tail.writeUInt16LE(Math.min(count, 0xffff), 86);
-	tail.writeUInt32LE(clamp(directoryBytes), 88);
+	tail.writeUInt32LE(clamp(at), 88);
 	tail.writeUInt32LE(clamp(directoryOffset), 92);
-	return tail;
 }

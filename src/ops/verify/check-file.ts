@@ -5,7 +5,7 @@ import {crc32, joinedCrc} from '../tensor/crc.ts';
 import {DamagedFile, UnsupportedFile} from '../tensor/damage.ts';
 import {type Dtype, ITEM_BYTES} from '../tensor/dtype.ts';
 import {type RangeScan, scanRange} from '../tensor/scan.ts';
-import {fileSource, type Source} from '../tensor/source.ts';
+import {fileSource, type Source, windowed, windowRoom} from '../tensor/source.ts';
 import {sampleIndex} from './names.ts';
 import {layerAt, layerOf, type SampleShape, sampleShape} from './sample-shape.ts';
 import type {SizeRules} from './size-rules.ts';
@@ -24,6 +24,9 @@ type Sum = {readonly sum?: number};
 
 export type CheckedFile = Findings & Sum & {readonly path: string; readonly identity: Identity};
 
+/** Files are looked at one after the other, and nothing of one is kept. */
+const ROOM = windowRoom();
+
 /** Looks at one file. What stands in the way of that (gone, not to be read) is a verdict, too. */
 export function checkFile(path: string, options: CheckOptions, rules: SizeRules): CheckedFile {
 	let identity: Identity = {bytes: 0, mtimeMs: 0, inode: 0};
@@ -33,12 +36,12 @@ export function checkFile(path: string, options: CheckOptions, rules: SizeRules)
 		if (options.level === 'stat') {
 			identity = identityOf(statSync(path));
 			const tokens = rules.tokensOf(name, identity.bytes);
-			if (tokens !== null) return {path, identity, ...nothing, verdict: {verdict: 'done'}, tokens};
+			if (tokens !== null) return {path, identity, ...found({verdict: 'done'}, [], tokens)};
 		}
 		fd = openSync(path, 'r');
 		const stat = fstatSync(fd);
 		identity = identityOf(stat);
-		const source = fileSource(fd, identity.bytes);
+		const source = windowed(fileSource(fd, identity.bytes), ROOM);
 		const findings = withHint(checkSource(source, name, options), stat, options.level);
 		if (options.level === 'stat' && findings.verdict.verdict === 'done') rules.learn(source, name);
 		const after = identityOf(fstatSync(fd));
@@ -50,8 +53,7 @@ export function checkFile(path: string, options: CheckOptions, rules: SizeRules)
 		return {
 			path,
 			identity,
-			...nothing,
-			verdict: {verdict: 'unverifiable', reason: 'unreadable', words: `${error.code}`},
+			...found({verdict: 'unverifiable', reason: 'unreadable', words: `${error.code}`}),
 		};
 	} finally {
 		if (fd !== null) closeSync(fd);
@@ -70,29 +72,35 @@ function withHint(findings: Findings & Sum, {size, blocks}: Stats, level: Level)
 
 const identityOf = ({size, mtimeMs, ino}: Stats): Identity => ({bytes: size, mtimeMs, inode: ino});
 
-const nothing = {tokens: null, ids: null, normChecked: false, notes: []} as const;
+const found = (verdict: Verdict, notes: readonly string[] = [], tokens: number | null = null): Findings => ({
+	verdict,
+	tokens,
+	ids: null,
+	normChecked: false,
+	notes,
+});
 
 /** The same on bytes. At `stat` the structure is read: a size alone is judged by SizeRules. */
 export function checkSource(source: Source, name: string, options: CheckOptions): Findings & Sum {
 	try {
 		return judge(source, openContainer(source, name), sampleIndex(name) !== null, options);
 	} catch (error) {
-		if (error instanceof UnsupportedFile) return {...nothing, verdict: {verdict: 'unsupported', reason: error.kind}};
+		if (error instanceof UnsupportedFile) return found({verdict: 'unsupported', reason: error.kind});
 		if (!(error instanceof DamagedFile)) throw error;
-		return {...nothing, verdict: suspect(error.damage, error.message)};
+		return found(suspect(error.damage, error.message));
 	}
 }
 
 function judge(source: Source, container: Container, mustBeSample: boolean, options: CheckOptions): Findings & Sum {
 	const {notes} = container;
 	const sample = sampleShape(container, options.hidden);
-	if (sample && 'verdict' in sample) return {...nothing, notes, verdict: sample};
-	const found = {...nothing, notes, tokens: sample?.tokens ?? null};
-	if (mustBeSample && !sample) return {...found, verdict: suspect('shape', 'holds no states with their ids')};
-	if (mustBeSample && sample?.tokens === 0) return {...found, verdict: suspect('shape', 'a sample of 0 tokens')};
+	if (sample && 'verdict' in sample) return found(sample, notes);
+	const is = (verdict: Verdict): Findings => found(verdict, notes, sample?.tokens ?? null);
+	if (mustBeSample && !sample) return is(suspect('shape', 'holds no states with their ids'));
+	if (mustBeSample && sample?.tokens === 0) return is(suspect('shape', 'a sample of 0 tokens'));
 	if (container.format === 'torch' && container.tensors.length === 0)
-		return {...found, verdict: suspect('not a tensor file', 'holds no tensors')};
-	if (!atLeast(options.level, 'crc')) return {...found, verdict: {verdict: 'done'}};
+		return is(suspect('not a tensor file', 'holds no tensors'));
+	if (!atLeast(options.level, 'crc')) return is({verdict: 'done'});
 	const values = options.level === 'values';
 	const sums: RangeSum[] = [];
 	for (const range of container.ranges) {
@@ -100,13 +108,13 @@ function judge(source: Source, container: Container, mustBeSample: boolean, opti
 			container.tensors.some(tensor => tensor.range === range && placeIn(tensor, element) !== null),
 		);
 		const trouble = scanned(container, sample, range, seen, values);
-		if (trouble) return {...found, verdict: trouble};
+		if (trouble) return is(trouble);
 		sums.push({range, crc: seen.crc});
 	}
 	const content = values && sample ? contentOf(sample, options.normWeight) : null;
 	const verdict: Verdict = content?.trouble ?? wholeness(container);
 	const sum = container.checksums ? null : wholeSum(source, sums);
-	const checked = {...found, verdict, ids: content?.ids ?? null, normChecked: content?.normChecked ?? false};
+	const checked = {...is(verdict), ids: content?.ids ?? null, normChecked: content?.normChecked ?? false};
 	return sum === null ? checked : {...checked, sum};
 }
 

@@ -69,20 +69,21 @@ function kept(sizeOf: SizeOf): SizeOf {
 }
 
 function torchSize(file: TorchContents, source: Source, name: string, sample: SampleShape): SizeOf | null {
-	const {zip, root} = file;
-	if (!zip.asWritten) return null;
+	const {zip, root, inside} = file;
+	const text = inside.get('data.pkl');
+	if (!zip.asWritten || !text) return null;
 	const own = treeAt(file.tree, sample, sample.tokens);
-	if (!own || !pickle(own).bytes.equals(readEntry(source, zip, `${root}/data.pkl`))) return null;
+	if (!own || !pickle(own).bytes.equals(readEntry(source, zip, text))) return null;
 	const named = root === stem(name);
 	return (tokens, other) => {
 		const tree = treeAt(file.tree, sample, tokens);
 		if (!tree) return 0;
-		const {bytes: text, storages} = pickle(tree);
+		const {bytes: pickled, storages} = pickle(tree);
 		const items = zip.entries.map(entry => {
 			const rest = entry.name.slice(root.length);
 			const storage = /^\/data\/(\d+)$/.exec(rest);
 			const held = storage ? storages[Number(storage[1])] : undefined;
-			const bytes = held?.bytes ?? (rest === '/data.pkl' ? text.length : entry.bytes);
+			const bytes = held?.bytes ?? (rest === '/data.pkl' ? pickled.length : entry.bytes);
 			return {name: `${named ? stem(other) : root}${rest}`, bytes};
 		});
 		return planZip(items).bytes;

@@ -156,7 +156,7 @@ function picklesIn(name: string, bytes: Buffer): PickleSeed[] {
 			const key = /\/data\/(\d+)$/.exec(each.name)?.[1];
 			if (key !== undefined) storages.set(key, each.bytes);
 		}
-		return [{name, bytes: Buffer.from(readEntry(source, zip, entry.name)), storages}];
+		return [{name, bytes: Buffer.from(readEntry(source, zip, entry)), storages}];
 	} catch (error) {
 		if (error instanceof DamagedFile) return [];
 		throw error;
