@@ -4,6 +4,7 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {LOCAL_TARGET} from '../../src/ops/config/config.ts';
 import {PROBES} from '../../src/ops/probes/catalogue.ts';
+import {NO_HINTS} from '../../src/ops/probes/probe.ts';
 import {noDeadMount, withDeadMount} from './dead-mount.ts';
 import {heapGrowth, heapOptions} from './heap.ts';
 import {costOf, percent} from './process-cost.ts';
@@ -162,20 +163,7 @@ function standInPercent(folder: string): number {
 
 /** The queries that the probes make, taken from their scripts. */
 function readQueries(): ReadonlySet<string> {
-	const context = {
-		target: LOCAL_TARGET,
-		last: null,
-		hints: {
-			pids: [],
-			stuckPids: [],
-			unreadLines: [],
-			units: [],
-			serverLog: null,
-			unreadPackage: null,
-			log: null,
-			nowMs: 0,
-		},
-	};
+	const context = {target: LOCAL_TARGET, last: null, hints: NO_HINTS};
 	const scripts = `${PROBES.gpus.script(context)}\n${PROBES.holders.script(context)}`;
 	const asked = scripts.matchAll(/(--query-compute-apps=|\bq )(\w+,[\w.,]+)/g);
 	const queries = new Set([...asked].map(([, how, fields]) => `${how === 'q ' ? '--query-gpu=' : how}${fields}`));

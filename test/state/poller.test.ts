@@ -2,19 +2,9 @@ import {afterEach, expect, test, vi} from 'vitest';
 import {LOCAL_TARGET} from '../../src/ops/config/config.ts';
 import {type Facts, NO_FACTS} from '../../src/ops/facts.ts';
 import {bad, good, type Outcome} from '../../src/ops/outcome.ts';
-import type {Answer, Hints, ProbeId} from '../../src/ops/probes/probe.ts';
+import {type Answer, NO_HINTS, type ProbeId} from '../../src/ops/probes/probe.ts';
 import {type Catalogue, createPoller, type Poller} from '../../src/state/poller.ts';
 
-const HINTS: Hints = {
-	pids: [],
-	stuckPids: [],
-	unreadLines: [],
-	units: [],
-	serverLog: null,
-	unreadPackage: null,
-	log: null,
-	nowMs: 0,
-};
 const answer = (stdout: string): Outcome<Answer> => good({status: 0, stdout, stderr: '', bytes: Buffer.from(stdout)});
 const running: Poller[] = [];
 
@@ -45,7 +35,7 @@ function poll(ask: () => Promise<Outcome<Answer>>) {
 		ask,
 		askOuter: ask,
 		wants: () => true,
-		hints: () => HINTS,
+		hints: () => NO_HINTS,
 		facts: () => facts,
 		onFacts(next) {
 			facts = next;

@@ -80,6 +80,18 @@ export type Hints = {
 	readonly nowMs: number;
 };
 
+/** Of a console that knows nothing yet. */
+export const NO_HINTS: Hints = {
+	pids: [],
+	stuckPids: [],
+	unreadLines: [],
+	units: [],
+	serverLog: null,
+	unreadPackage: null,
+	log: null,
+	nowMs: 0,
+};
+
 /** A process is boot id + pid + start ticks (field 22 of stat). A pid alone names nobody. */
 export type Identity = {readonly bootId: string; readonly pid: number; readonly startTicks: number};
 

@@ -3,7 +3,7 @@ import {chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} 
 import {tmpdir} from 'node:os';
 import {dirname, join} from 'node:path';
 import {quote} from '../../../src/ops/command.ts';
-import type {Answer, Hints, Probe, ProbeContext} from '../../../src/ops/probes/probe.ts';
+import {type Answer, type Hints, NO_HINTS, type Probe, type ProbeContext} from '../../../src/ops/probes/probe.ts';
 import type {Target} from '../../../src/ops/target.ts';
 
 export const NOW_MS = 1_767_225_600_000;
@@ -19,16 +19,7 @@ export const TARGET: Target = {
 	files: [],
 };
 
-export const HINTS: Hints = {
-	pids: [],
-	stuckPids: [],
-	unreadLines: [],
-	units: [],
-	serverLog: null,
-	unreadPackage: null,
-	log: null,
-	nowMs: NOW_MS,
-};
+export const HINTS: Hints = {...NO_HINTS, nowMs: NOW_MS};
 
 export function contextOf<T>(
 	parts: {target?: Partial<Target>; hints?: Partial<Hints>; last?: T | null} = {},
