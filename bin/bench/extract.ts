@@ -15,6 +15,7 @@ const LARGE: Size = {tokens: 3_050, hiddenSize: 4_096};
 const SMALL: Size = {tokens: 256, hiddenSize: 64};
 const DONE = 18_421;
 const TURNS = 4;
+const DURABLE = '  sustained and durable: rate of dd conv=fdatasync';
 const TINY: Size = {tokens: 8, hiddenSize: 8};
 
 /** How fast samples get onto the disk for good when the server takes no time; and how soon a resumed run does something new. */
@@ -22,8 +23,9 @@ export async function extract(argv: readonly string[]): Promise<void> {
 	const [samples = '24'] = argv;
 	const crc = await preferNativeCrc();
 	say(`checksums by ${crc === 'native' ? '@node-rs/crc32' : 'zlib; not compared: @node-rs/crc32, not installed'}`);
-	await sustained('samples of 100 MB', LARGE, Number(samples));
-	await sustained('small samples', SMALL, 400);
+	await sustained('samples of 100 MB', LARGE, Number(samples), dd => atLeast(DURABLE, dd, 'x', 1.5));
+	// Not what the target is for: a request costs more than a file of this size does.
+	await sustained('small samples', SMALL, 400, dd => say(`${DURABLE} ${dd.toFixed(2)}x`));
 	await resumed();
 }
 
@@ -83,7 +85,7 @@ async function run(
 }
 
 /** Both in turn, the least of each: what is first written into memory new to a virtual machine costs several times as much. */
-async function sustained(what: string, size: Size, samples: number): Promise<void> {
+async function sustained(what: string, size: Size, samples: number, judge: (timesDd: number) => void): Promise<void> {
 	const runs: Run[] = [];
 	const dds: number[] = [];
 	let bytes = 0;
@@ -106,7 +108,7 @@ async function sustained(what: string, size: Size, samples: number): Promise<voi
 	if (dds.length === 0) return say('dd conv=fdatasync: not compared, no dd here');
 	const dd = Math.min(...dds);
 	say(`  dd conv=fdatasync of as many bytes: ${dd.toFixed(1)} ms each, ${rate(dd)}, least of ${TURNS}`);
-	atLeast('  sustained and durable: rate of dd conv=fdatasync', dd / each, 'x', 1.5);
+	judge(dd / each);
 }
 
 /** Wall time of one file; each under a name of its own, as samples have. */
