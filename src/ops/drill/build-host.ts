@@ -235,7 +235,7 @@ import json
 
 
 def register_forward_hooks(model, hook_specs):
-    raise NotImplementedError("a drill box runs its own stand-in")
+    raise RuntimeError("a drill box runs its own stand-in")
 `;
 
 const MEMINFO = `MemTotal:       1073741824 kB
