@@ -1,5 +1,5 @@
 import {type ChildProcess, execFileSync, spawn, spawnSync} from 'node:child_process';
-import {mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
+import {cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {LOCAL_TARGET} from '../../src/ops/config/config.ts';
@@ -16,6 +16,10 @@ const PROGRAM = join(import.meta.dirname, 'relight.js');
 const WARM_MS = 8_000;
 const FOR_MS = 20_000;
 const MANY = 5_000;
+
+/** Both look once a second, as the console does; btop says so in a file alone, and looks every two unless told. */
+const PEERS: Record<string, readonly string[]> = {htop: ['-d', '10'], btop: ['--utf-force']};
+const BTOP_CONFIG = 'update_ms = 1000\n';
 
 type Bench = {
 	readonly folder: string;
@@ -112,29 +116,34 @@ export async function monitor(named: readonly string[]): Promise<void> {
 	const unknown = named.find(name => !(name in PARTS));
 	if (unknown) throw new Error(`no part "${unknown}"; there are ${Object.keys(PARTS).join(', ')}`);
 	const folder = mkdtempSync(join(tmpdir(), 'relight-bench-'));
-	const box = await startBox();
 	const env = {XDG_STATE_HOME: folder, HOME: folder};
 	const config = join(folder, 'relight.yaml');
-	writeFileSync(config, localConfig(box.directory, folder));
-	const peers = ['htop', 'btop'].filter(name => spawnSync('which', [name]).status === 0);
+	writeFileSync(config, await localConfig(folder));
+	mkdirSync(join(folder, 'btop'));
+	writeFileSync(join(folder, 'btop/btop.conf'), BTOP_CONFIG);
+	const peers = Object.keys(PEERS).filter(name => spawnSync('which', [name]).status === 0);
 	const open = () => watch(process.execPath, [PROGRAM, '--config', config], /relight/, env);
 	const toolPercent = standInPercent(folder);
 	try {
 		for (const [name, part] of Object.entries(PARTS))
 			if (named.length === 0 || named.includes(name)) await part({folder, env, config, peers, open, toolPercent});
-		if (peers.length < 2)
-			say(`not installed here, so not compared: ${['htop', 'btop'].filter(name => !peers.includes(name)).join(', ')}`);
+		if (peers.length < Object.keys(PEERS).length)
+			say(
+				`not installed here, so not compared: ${Object.keys(PEERS)
+					.filter(name => !peers.includes(name))
+					.join(', ')}`,
+			);
 	} finally {
-		box.child.kill('SIGTERM');
 		rmSync(folder, {recursive: true, force: true});
 	}
 }
 
 /**
  * This machine's own process table and no link in between. `nvidia-smi` prints what a box of eight cards printed once, for
- * next to nothing: the budget leaves the tools that are looked at out.
+ * next to nothing: the budget leaves the tools that are looked at out. The box is gone before anything is measured.
  */
-function localConfig(directory: string, folder: string): string {
+async function localConfig(folder: string): Promise<string> {
+	const {directory, child} = await startBox();
 	const ask = (...args: string[]) => execFileSync(join(directory, 'bin/nvidia-smi'), args).toString();
 	const bin = join(folder, 'bin');
 	mkdirSync(bin);
@@ -143,6 +152,8 @@ function localConfig(directory: string, folder: string): string {
 		writeFileSync(join(folder, `answer-${index}`), ask(query, '--format=csv,noheader,nounits'));
 		return `${query}) exec cat ${folder}/answer-${index};;`;
 	});
+	cpSync(join(directory, 'dev'), join(folder, 'dev'), {recursive: true});
+	child.kill('SIGTERM');
 	writeFileSync(join(bin, 'nvidia-smi'), `#!/bin/sh\ncase $1 in\n${cases.join('\n')}\nesac\nexit 6\n`, {mode: 0o755});
 	return [
 		'hosts:',
@@ -151,7 +162,7 @@ function localConfig(directory: string, folder: string): string {
 		'      - local: true',
 		'        environment:',
 		`          path: ${bin}:/usr/bin:/bin`,
-		`          dev: ${directory}/dev`,
+		`          dev: ${folder}/dev`,
 		'',
 	].join('\n');
 }
@@ -201,8 +212,7 @@ async function report(title: string, watched: Watched, target: string, toolPerce
 }
 
 async function reportPeer(name: string, folder: string, own: Figures): Promise<Figures> {
-	const args = name === 'htop' ? ['-d', '10'] : ['--utf-force'];
-	const peer = await watch(name, args, /./, {HOME: folder, XDG_CONFIG_HOME: folder});
+	const peer = await watch(name, PEERS[name] ?? [], /./, {HOME: folder, XDG_CONFIG_HOME: folder});
 	const figures = await measure(peer, WARM_MS, FOR_MS);
 	peer.end();
 	say(
