@@ -14,6 +14,7 @@ export default defineConfig({
 		exclude: ['dist/**', 'node_modules/**'],
 		testTimeout: 30_000,
 		hookTimeout: 60_000,
+		globalSetup: './test/support/scratch.ts',
 		maxWorkers: 2,
 		reporters: ['default', './test/support/summary-reporter.ts'],
 	},
