@@ -1,4 +1,5 @@
-// Builds the one bundled file: production React inside, ssh2 outside (it dies on __dirname when bundled into ESM).
+// Builds the bundle: production React inside, ssh2 outside (it dies on __dirname when bundled into ESM). Split, so that what is
+// not needed for the first frame is read after it.
 import {chmodSync} from 'node:fs';
 import {build} from 'esbuild';
 import {COMMON} from './build-options.js';
