@@ -2,6 +2,7 @@
 // overlap, with looks written as Ink itself writes them, so that a screen line is its parts with blanks between them.
 // Frames with anything else in them (a layer on top, a clip) go Ink's own way. Exact pin: see package.json.
 import {readFileSync} from 'node:fs';
+import {fileURLToPath} from 'node:url';
 
 const FAST = `
 const composed = (operations, width, height) => {
@@ -37,8 +38,7 @@ const composed = (operations, width, height) => {
 };
 `;
 
-/** Most of a screen is ASCII with lines and blocks: one cell, one character, one UTF-16 unit each. */
-const ONE_CELL = '\\u0020-\\u007E\\u2500-\\u259F\\u2026\\u00B7\\u2013';
+const CELLS = JSON.stringify(fileURLToPath(new URL('../src/ui/terminal/changed-cells.ts', import.meta.url)));
 
 function edited(path, from, to) {
 	const source = readFileSync(path, 'utf8');
@@ -62,15 +62,31 @@ export const inkOutput = {
 			contents: edited(
 				path,
 				'const sanitizeAnsi = (text) => {',
-				`const sanitizeAnsi = text =>
-	/[^\\n${ONE_CELL}]/.test(text.replace(/\\u001B\\[[\\d;]*m/g, '')) ? sanitized(text) : text;
+				`import {NOT_ONE_CELL} from ${CELLS};
+const sanitizeAnsi = text =>
+	NOT_ONE_CELL.test(text.replace(/\\n|\\u001B\\[[\\d;]*m/g, '')) ? sanitized(text) : text;
 const sanitized = text => {`,
 			),
 			loader: 'js',
 		}));
-		// What two lines have in common is counted in cells: where each character is one, no grapheme need be looked for.
+		// Of a line that changed, Ink writes all from the first difference on, and every look before it once more.
 		build.onLoad({filter: /[\\/]ink[\\/]build[\\/]line-update\.js$/}, ({path}) => ({
-			contents: edited(path, '/^[ -~]*$/u', `/^[${ONE_CELL}]*$/u`),
+			contents: edited(
+				path,
+				'export default function lineUpdate(',
+				`import {changedCells} from ${CELLS};
+export default (previous, next, columns) => changedCells(previous, next, columns) ?? lineUpdate(previous, next, columns);
+function lineUpdate(`,
+			),
+			loader: 'js',
+		}));
+		// Lines that stay are stepped over: one step of many lines, not many steps.
+		build.onLoad({filter: /[\\/]ink[\\/]build[\\/]log-update\.js$/}, ({path}) => ({
+			contents: edited(
+				path,
+				"stream.write(buffer.join(''));",
+				"stream.write(buffer.join('').replace(/(?:\\u001B\\[E){2,}/g, steps => `\\u001B[${steps.length / 3}E`));",
+			),
 			loader: 'js',
 		}));
 		// The layout engine comes as a data URL: fetching it loads the whole HTTP client of Node before the first paint.
@@ -88,10 +104,11 @@ const sanitized = text => {`,
 			contents: edited(
 				path,
 				'export default function stringWidth(',
-				`export default function quickWidth(string, options) {
+				`import {NOT_ONE_CELL} from ${CELLS};
+export default function quickWidth(string, options) {
 	if (options === undefined && typeof string === 'string') {
 		const bare = string.includes('\\u001B') ? string.replace(/\\u001B\\[[\\d;]*m/g, '') : string;
-		if (/^[${ONE_CELL}]*$/.test(bare)) return bare.length;
+		if (!NOT_ONE_CELL.test(bare)) return bare.length;
 	}
 	return stringWidth(string, options);
 }
