@@ -4,7 +4,7 @@
  */
 export const NOT_ONE_CELL = /[^ -~\u2500-\u259F\u2026\u00B7\u2013]/;
 
-const SGR = /\u001B\[([\d;]*)m/y;
+const SGR = /\u001B\[([\d;]*)m/g;
 /** To go on is shorter than to jump over so few cells. */
 const JUMP = 8;
 
@@ -33,7 +33,8 @@ const GROUND = 0xff0000;
 /** Underlined, inverse or struck through: a blank, too, has the colour of the text then. */
 const DRAWN = 8 | 16 | 32;
 
-type Cells = {readonly text: readonly string[]; readonly looks: readonly number[]};
+/** As long as each other. */
+type Cells = {readonly text: string; readonly looks: readonly number[]};
 
 /**
  * What has to be written for `next` to stand where `previous` stands, both lines as Ink draws them, in a terminal `columns`
@@ -48,7 +49,7 @@ export function changedCells(previous: string, next: string, columns: number): s
 	/** Where the next character would be written; -1 for not in this line yet. */
 	let at = -1;
 	for (let cell = 0; cell < now.text.length; cell++) {
-		if (isSame(old, now, cell)) continue;
+		if ((old.text[cell] ?? ' ') === now.text[cell] && (old.looks[cell] ?? 0) === now.looks[cell]) continue;
 		if (at < 0 || cell - at >= JUMP) {
 			at = cell;
 			out += `\u001B[${at + 1}G`;
@@ -64,9 +65,6 @@ export function changedCells(previous: string, next: string, columns: number): s
 	return isLonger(old, now) ? `${out}\u001B[${now.text.length + 1}G\u001B[K` : out;
 }
 
-const isSame = (old: Cells, now: Cells, cell: number): boolean =>
-	(old.text[cell] ?? ' ') === now.text[cell] && (old.looks[cell] ?? 0) === now.looks[cell];
-
 function isLonger(old: Cells, now: Cells): boolean {
 	for (let cell = now.text.length; cell < old.text.length; cell++)
 		if (old.text[cell] !== ' ' || old.looks[cell] !== 0) return true;
@@ -75,29 +73,29 @@ function isLonger(old: Cells, now: Cells): boolean {
 
 /** Characters of a line and the look of each; null when one may be wider, or looks are set in another way. */
 function cellsOf(line: string): Cells | null {
-	const text: string[] = [];
+	let text = '';
 	const looks: number[] = [];
 	let look = 0;
-	for (let at = 0; at < line.length; ) {
-		if (line[at] === '\u001B') {
-			SGR.lastIndex = at;
-			const changed = withCode(look, SGR.exec(line)?.[1]);
-			if (changed === null) return null;
-			look = changed;
-			at = SGR.lastIndex;
-			continue;
-		}
-		const character = line[at++] ?? '';
-		if (NOT_ONE_CELL.test(character)) return null;
-		text.push(character);
-		looks.push(character === ' ' && (look & DRAWN) === 0 ? look & GROUND : look);
+	let from = 0;
+	const take = (to: number): void => {
+		const run = line.slice(from, to);
+		const ofBlank = (look & DRAWN) === 0 ? look & GROUND : look;
+		for (let at = 0; at < run.length; at++) looks.push(run[at] === ' ' ? ofBlank : look);
+		text += run;
+	};
+	for (const {index, 0: sequence, 1: code = ''} of line.matchAll(SGR)) {
+		take(index);
+		from = index + sequence.length;
+		const changed = withCode(look, Number(code));
+		if (changed === null) return null;
+		look = changed;
 	}
-	return {text, looks};
+	take(line.length);
+	return NOT_ONE_CELL.test(text) ? null : {text, looks};
 }
 
 /** null for a code that is not known here, or several in one. */
-function withCode(look: number, written: string | undefined): number | null {
-	const code = written === undefined ? Number.NaN : Number(written);
+function withCode(look: number, code: number): number | null {
 	const bit = BITS.get(code);
 	if (bit !== undefined) return look | bit;
 	const rest = ENDS.get(code);
