@@ -1,7 +1,8 @@
 import {type Facts, NO_FACTS} from '../ops/facts.ts';
 import type {Situation} from '../ops/operations/operation.ts';
 import type {ProbeId} from '../ops/probes/probe.ts';
-import type {Host, HostStatus} from '../ops/transports/host.ts';
+import type {HostStatus} from '../ops/transports/failover.ts';
+import type {Host} from '../ops/transports/host.ts';
 import {doneWork} from './done-work.ts';
 import {hintsOf} from './hints.ts';
 import {appendHistory} from './history.ts';
