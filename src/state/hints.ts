@@ -1,6 +1,6 @@
 import {packageKey} from '../ops/hook/package-flags.ts';
 import {type Hints, identityKey} from '../ops/probes/probe.ts';
-import {processAt, processOf} from '../ops/probes/processes.ts';
+import {processAt, processOf} from '../ops/probes/process-table.ts';
 import type {ConsoleState} from './state.ts';
 import {waiting} from './waiting.ts';
 

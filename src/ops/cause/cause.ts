@@ -1,7 +1,8 @@
 import {type Facts, fresh} from '../facts.ts';
 import {holdersOf, usedOn} from '../probes/held-memory.ts';
 import {identityKey} from '../probes/probe.ts';
-import {type Process, processOf} from '../probes/processes.ts';
+import {processOf} from '../probes/process-table.ts';
+import type {Process} from '../probes/processes.ts';
 import {FROZEN, isFrozen} from '../probes/stuck.ts';
 import {redact} from '../redact.ts';
 import {ancestorsOf} from './ancestors.ts';

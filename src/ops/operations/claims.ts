@@ -1,6 +1,7 @@
 import {fresh} from '../facts.ts';
 import {describeOwner} from '../probes/owner.ts';
-import {type Process, processOf} from '../probes/processes.ts';
+import {processOf} from '../probes/process-table.ts';
+import type {Process} from '../probes/processes.ts';
 import {ownLine, protectedReason} from '../probes/protected.ts';
 import type {Situation} from './operation.ts';
 

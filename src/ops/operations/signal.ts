@@ -1,7 +1,7 @@
 import {fresh} from '../facts.ts';
 import {describeOwner} from '../probes/owner.ts';
 import {identityOf} from '../probes/probe.ts';
-import {processOf} from '../probes/processes.ts';
+import {processOf} from '../probes/process-table.ts';
 import {ownLine, protectedReason} from '../probes/protected.ts';
 import {FROZEN, isFrozen} from '../probes/stuck.ts';
 import {type Operation, refuse, type Situation, type Verdict} from './operation.ts';

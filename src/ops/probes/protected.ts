@@ -1,5 +1,6 @@
 import type {Identity} from './probe.ts';
-import {type Owner, type Process, type ProcessFacts, processOf} from './processes.ts';
+import {processOf} from './process-table.ts';
+import type {Owner, Process, ProcessFacts} from './processes.ts';
 
 /** Names as the kernel keeps them are cut to 15 bytes: rules match the cut form, by prefix where the tail varies. */
 const BY_NAME: readonly (readonly [name: RegExp, why: string])[] = [

@@ -1,5 +1,5 @@
 import {identityOf} from '../../ops/probes/probe.ts';
-import {processOf} from '../../ops/probes/processes.ts';
+import {processOf} from '../../ops/probes/process-table.ts';
 import type {ConsoleState, PaneId} from '../state.ts';
 import {derive} from './derive.ts';
 import {selectExtraction} from './extraction.ts';

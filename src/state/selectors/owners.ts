@@ -1,7 +1,8 @@
 import type {Holder} from '../../ops/probes/holders.ts';
 import {describeOwner} from '../../ops/probes/owner.ts';
 
-import {type Owner, type ProcessFacts, processOf} from '../../ops/probes/processes.ts';
+import {processOf} from '../../ops/probes/process-table.ts';
+import type {Owner, ProcessFacts} from '../../ops/probes/processes.ts';
 
 /** What has to be stopped instead of the process; null where nobody is known to keep it. */
 export const ownerName = (owner: Owner): string | null =>

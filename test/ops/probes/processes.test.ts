@@ -1,7 +1,8 @@
 import {execFileSync, spawn} from 'node:child_process';
 import {afterAll, beforeAll, describe, expect, it} from 'vitest';
 import {identityKey, identityOf} from '../../../src/ops/probes/probe.ts';
-import {type Process, type ProcessFacts, processes, processOf} from '../../../src/ops/probes/processes.ts';
+import {processOf} from '../../../src/ops/probes/process-table.ts';
+import {type Process, type ProcessFacts, processes} from '../../../src/ops/probes/processes.ts';
 import {answerOf, contextOf, fixture, look, makeTree, NOW_MS} from './support.ts';
 
 type Parts = {
