@@ -127,7 +127,7 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 	const {before, start} = splitStart(sections.record);
 	const [, recorded = before, proved = ''] = /^\s*(\{.*\})\s*(\S*)\s*$/s.exec(before) ?? [];
 	const record = readLaunchRecord(recorded);
-	const process = record ? processOf(record, bootId, sections.stat, sections.family) : 'none';
+	const process = record ? recordedProcess(record, bootId, sections.stat, sections.family) : 'none';
 	const state = /^(\d+) (\d+) (\S*)\n/.exec(sections.log);
 	const zone = state?.[3] ?? '';
 	const logSizeBytes = state ? Number(state[1]) : null;
@@ -163,7 +163,7 @@ function parseServer(answer: Answer, {target, last, hints}: ProbeContext<ServerF
 /** Programs that only carry another one. */
 const CARRIERS = new Set(['sh', 'bash', 'dash', 'nohup', 'setsid', 'timeout', 'env', 'tee', 'cat', 'sleep']);
 
-function processOf(record: LaunchRecord, bootId: string, stat: string, family: string): ServerFacts['process'] {
+function recordedProcess(record: LaunchRecord, bootId: string, stat: string, family: string): ServerFacts['process'] {
 	if (record.bootId !== bootId) return 'other';
 	const now = readStats(stat)[0];
 	if (!now) return 'gone';
