@@ -9,6 +9,7 @@ import type {ExtractionConfig} from '../../src/ops/target.ts';
 import {preferNativeCrc} from '../../src/ops/tensor/crc.ts';
 import {atLeast, atMost, bestOf, has, ownCpuMs, say} from './cost.ts';
 import {instantServer, prepareDumps, type Size} from './instant-server.ts';
+import {raw} from './raw.ts';
 import {finiteNoise} from './samples.ts';
 
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
@@ -27,6 +28,7 @@ export async function extract(argv: readonly string[]): Promise<void> {
 	await sustained('samples of 100 MB', LARGE, Number(samples), dd => atLeast(DURABLE, dd, 'x', 1.5));
 	// Not what the target is for: a request costs more than a file of this size does.
 	await sustained('small samples', SMALL, 400, dd => say(`${DURABLE} ${dd.toFixed(2)}x`));
+	await raw(MEMORY, configOf('', 1, LARGE), LARGE);
 	await resumed();
 }
 
