@@ -9,7 +9,10 @@ import {inspectStaged} from '../../src/ops/extract/staged-file.ts';
 import {preferNativeCrc} from '../../src/ops/tensor/crc.ts';
 import {fileSource} from '../../src/ops/tensor/source.ts';
 import {descriptor, directory} from '../../src/ops/tensor/zip.ts';
-import {atLeast, atMost, best, inTurn, leastOf, pythonWith, say, type Turn} from './cost.ts';
+import {atLeast, atMost, best, inTurn, say, type Turn} from './cost.ts';
+import {hook} from './hook.ts';
+import {leastOf, pythonWith} from './python.ts';
+import {finiteNoise} from './samples.ts';
 
 const TOKENS = 3_050;
 const WIDTH = 4_096;
@@ -35,9 +38,11 @@ export async function adopt(): Promise<void> {
 		);
 		atMost('adopt: CPU of a staged sample of 100 MB', own.cpuMs, 'ms', 20, '17');
 		if (crc === 'zlib') say('  (20 is for a native crc: zlib alone takes 22 on an idle core)');
-		if (!save) return;
-		say(`torch.save of the same tensors, not synced: ${save.cpuMs.toFixed(1)} ms CPU, ${least}`);
-		atLeast('adopt: times less CPU than torch.save', save.cpuMs / own.cpuMs, 'x', 4);
+		if (save) {
+			say(`torch.save of the same tensors, not synced: ${save.cpuMs.toFixed(1)} ms CPU, ${least}`);
+			atLeast('adopt: times less CPU than torch.save', save.cpuMs / own.cpuMs, 'x', 4);
+		}
+		await hook();
 	} finally {
 		rmSync(folder, {recursive: true, force: true});
 	}
@@ -81,25 +86,16 @@ function ownTurn(folder: string): Turn {
 }
 
 function statesOf() {
-	const made = (layer: number): Buffer =>
-		Buffer.from(
-			Uint16Array.from({length: TOKENS * WIDTH}, (_, at) => 0x3c00 + layer + (Math.imul(at, 2_654_435_761) >>> 23))
-				.buffer,
-		);
+	const made = (layer: number): Buffer => finiteNoise(TOKENS * WIDTH, layer);
 	return {aux_0: made(0), aux_1: made(1), aux_2: made(2), final_post: made(3)};
 }
 
 const SAVE = `
-import os, sys, resource, time, torch
-T, H = int(sys.argv[2]), int(sys.argv[3])
+import torch
+path, T, H = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 sample = {'input_ids': torch.arange(T), 'loss_mask': torch.ones(T, dtype=torch.int64),
   'hidden_state': torch.ones(1, T, H, dtype=torch.bfloat16), 'aux_hidden_state': torch.ones(1, T, 3 * H, dtype=torch.bfloat16)}
-for _ in range(int(sys.argv[4])):
-    if os.path.exists(sys.argv[1]): os.remove(sys.argv[1])
-    u = resource.getrusage(resource.RUSAGE_SELF); w = time.time()
-    torch.save(sample, sys.argv[1])
-    v = resource.getrusage(resource.RUSAGE_SELF)
-    print((time.time() - w) * 1000, (v.ru_utime + v.ru_stime - u.ru_utime - u.ru_stime) * 1000)
+turns(sys.argv[4], lambda: torch.save(sample, path), lambda: away(path))
 `;
 
 /** Null without torch. */

@@ -16,12 +16,30 @@ export async function inTurn<Turns extends {readonly [name: string]: Turn}>(
 	turns: Turns,
 ): Promise<{readonly [Name in keyof Turns]: Cost}> {
 	const costs = new Map<string, Cost>();
-	for (let round = 0; round < rounds; round++)
-		for (const [name, turn] of Object.entries(turns)) {
+	const order = Object.entries(turns);
+	for (let round = 0; round < rounds; round++) {
+		for (const [name, turn] of order) {
 			const one = await turn();
 			costs.set(name, least([costs.get(name) ?? one, one]));
 		}
+		// Each comes behind each other: one may leave memory to the next that costs it more, or less.
+		order.reverse();
+	}
 	return Object.fromEntries(costs) as {readonly [Name in keyof Turns]: Cost};
+}
+
+/** Takes the turns and says what came of them, per 100 MB of the `bytes` that each looks at. */
+export async function compared<Turns extends {readonly [name: string]: Turn}>(
+	rounds: number,
+	bytes: number,
+	turns: Turns,
+	each = `least of ${rounds}`,
+): Promise<{readonly [Name in keyof Turns]: Cost}> {
+	const costs = await inTurn(rounds, turns);
+	const per100 = (ms: number): string => (ms / (bytes / 1e8)).toFixed(2).padStart(8);
+	for (const [name, {wallMs, cpuMs}] of Object.entries<Cost>(costs))
+		say(`${name.padEnd(45)}${per100(wallMs)}${per100(cpuMs)}  ${each}`);
+	return costs;
 }
 
 /** Of this process with its threads. */
@@ -77,26 +95,6 @@ function clockMs(text: string): number {
 }
 
 export const has = (name: string): boolean => spawnSync('which', [name]).status === 0;
-
-/** A python that can import these, RELIGHT_TORCH_PYTHON before others; null where there is none. */
-export const pythonWith = (module: string): string | null =>
-	[process.env.RELIGHT_TORCH_PYTHON ?? 'python3', 'python3', '/usr/bin/python3'].find(
-		each => spawnSync(each, ['-c', `import ${module}`]).status === 0,
-	) ?? null;
-
-/** What a program in Python prints. */
-export function output(python: string, program: readonly string[]): string {
-	const {stdout, stderr, status} = spawnSync(python, ['-c', ...program], {encoding: 'utf8'});
-	if (status !== 0) throw new Error(`${python}: ${stderr.trim().split('\n').at(-1)}`);
-	return stdout.trim();
-}
-
-/** Of one that prints a line for each of its turns: wall and CPU, ms. The start of Python is not counted. */
-export function leastOf(python: string, program: readonly string[]): Cost {
-	const lines = output(python, program).split('\n');
-	const costs = lines.map(line => line.split(' ').map(Number));
-	return least(costs.map(([wallMs = Number.NaN, cpuMs = Number.NaN]) => ({wallMs, cpuMs})));
-}
 
 export const say = (line: string): void => void process.stdout.write(`${line}\n`);
 

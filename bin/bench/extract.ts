@@ -9,6 +9,8 @@ import type {ExtractionConfig} from '../../src/ops/target.ts';
 import {preferNativeCrc} from '../../src/ops/tensor/crc.ts';
 import {atLeast, atMost, bestOf, has, ownCpuMs, say} from './cost.ts';
 import {instantServer, prepareDumps, type Size} from './instant-server.ts';
+import {raw} from './raw.ts';
+import {finiteNoise} from './samples.ts';
 
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 const LARGE: Size = {tokens: 3_050, hiddenSize: 4_096};
@@ -26,6 +28,7 @@ export async function extract(argv: readonly string[]): Promise<void> {
 	await sustained('samples of 100 MB', LARGE, Number(samples), dd => atLeast(DURABLE, dd, 'x', 1.5));
 	// Not what the target is for: a request costs more than a file of this size does.
 	await sustained('small samples', SMALL, 400, dd => say(`${DURABLE} ${dd.toFixed(2)}x`));
+	await raw(MEMORY, configOf('', 1, LARGE), LARGE);
 	await resumed();
 }
 
@@ -131,11 +134,7 @@ async function resumed(): Promise<void> {
 		const states = Object.fromEntries(
 			(['aux_0', 'aux_1', 'aux_2', 'final_pre'] as const).map((name, layer) => [
 				name,
-				Buffer.from(
-					Uint16Array.from({length: TINY.tokens * TINY.hiddenSize}, (_, at) => {
-						return 0x3c00 + layer + (Math.imul(at, 2_654_435_761) >>> 23);
-					}).buffer,
-				),
+				finiteNoise(TINY.tokens * TINY.hiddenSize, layer),
 			]),
 		);
 		for (let index = 0; index < DONE; index++) {

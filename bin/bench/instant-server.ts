@@ -6,6 +6,7 @@ import {join} from 'node:path';
 import {crc32} from 'node:zlib';
 import {int64} from '../../src/ops/extract/dataset.ts';
 import {RAW_STATES} from '../../src/ops/extract/raw-dump.ts';
+import {finiteNoise} from './samples.ts';
 
 const BYTES_PER_VALUE = 2;
 
@@ -21,7 +22,6 @@ export type InstantServer = {
 /** States of the hook's raw dump, ready to be renamed: finite, no two alike, no pages of zeros. */
 export function prepareDumps(dumps: string, samples: number, {tokens, hiddenSize}: Size): void {
 	mkdirSync(dumps, {recursive: true});
-	const values = new Uint16Array(tokens * hiddenSize);
 	for (let copy = 0; copy < samples; copy++) {
 		const place = join(dumps, `prepared_${copy}`);
 		mkdirSync(place);
@@ -30,8 +30,7 @@ export function prepareDumps(dumps: string, samples: number, {tokens, hiddenSize
 				copyFileSync(join(dumps, 'prepared_0', `${name}.bin`), join(place, `${name}.bin`));
 				continue;
 			}
-			for (let at = 0; at < values.length; at++) values[at] = 0x3c00 + layer + (Math.imul(at, 2_654_435_761) >>> 23);
-			writeFileSync(join(place, `${name}.bin`), Buffer.from(values.buffer));
+			writeFileSync(join(place, `${name}.bin`), finiteNoise(tokens * hiddenSize, layer));
 		}
 	}
 }
@@ -48,20 +47,14 @@ export async function instantServer(dumps: string, {hiddenSize}: Size): Promise<
 		mkdirSync(place);
 		for (const [name, data] of states)
 			writeFileSync(join(place, `${name}.bin`), data.subarray(0, tokens * hiddenSize * BYTES_PER_VALUE));
-		return place;
+		return `cut_${rid}`;
 	};
 	const generate = (text: string): object => {
 		const {rid, input_ids: ids}: {rid: string; input_ids: number[]} = JSON.parse(text);
 		const check = rid.startsWith('relight-check-');
 		if (!check) firstAskedAt ??= performance.now();
-		const place = check ? cutCopy(rid, ids.length) : join(dumps, prepared.pop() ?? 'none is left');
-		const meta = {
-			...{schema: 'relight.dump/1', rid, T: ids.length, prefix_len: 0, part: 0, server: {pid: 1}, H: hiddenSize},
-			...{layers: [2, 30, 58], dtype: 'bfloat16', files: check ? sumsOf(place) : sums},
-			ids_sha256: createHash('sha256').update(int64(ids)).digest('hex'),
-		};
-		writeFileSync(join(place, 'meta.json'), JSON.stringify(meta));
-		renameSync(place, join(dumps, `req_${rid}`));
+		const name = check ? cutCopy(rid, ids.length) : (prepared.pop() ?? 'none is left');
+		giveDump(dumps, name, rid, ids, hiddenSize, check ? undefined : sums);
 		return {meta_info: {id: rid, prompt_tokens: ids.length, completion_tokens: 1, cached_tokens: 0}};
 	};
 	const about = {model_path: '/models/bench', version: '1', forward_hooks: 'relight_hs:make'};
@@ -84,6 +77,24 @@ export async function instantServer(dumps: string, {hiddenSize}: Size): Promise<
 			rmSync(dumps, {recursive: true, force: true});
 		},
 	};
+}
+
+/** Makes states that lie prepared the dump of a request, by a rename. */
+export function giveDump(
+	dumps: string,
+	name: string,
+	rid: string,
+	ids: readonly number[],
+	hiddenSize: number,
+	sums = sumsOf(join(dumps, name)),
+): void {
+	const meta = {
+		...{schema: 'relight.dump/1', rid, T: ids.length, prefix_len: 0, part: 0, server: {pid: 1}, H: hiddenSize},
+		...{layers: [2, 30, 58], dtype: 'bfloat16', files: sums},
+		ids_sha256: createHash('sha256').update(int64(ids)).digest('hex'),
+	};
+	writeFileSync(join(dumps, name, 'meta.json'), JSON.stringify(meta));
+	renameSync(join(dumps, name), join(dumps, `req_${rid}`));
 }
 
 const sumsOf = (place: string) =>

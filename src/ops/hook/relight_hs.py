@@ -258,7 +258,7 @@ class Writer:
         temporary = self._temporary(request)
         files = {}
         for name in STATES:
-            size, crc = _write_file(os.path.join(temporary, name + '.bin'), [_memory(own[name])])
+            size, crc = _write_file(os.path.join(temporary, name + '.bin'), [_memory(own[name])], summed=True)
             files[name + '.bin'] = {'bytes': size, 'crc32': '%08x' % crc}
         norm = {'final_pre.bin': 'pre', 'final_post.bin': 'post'}
         _write_json(os.path.join(temporary, 'meta.json'), dict(about, schema='relight.dump/1', norm=norm, files=files))
@@ -498,14 +498,15 @@ def _sha256(ids):
     return hashlib.sha256(_memory(ids.contiguous())).hexdigest()
 
 
-def _write_file(path, pieces):
-    """Bytes written and their CRC-32. Not synced: that is for whoever makes it a stored file."""
+def _write_file(path, pieces, summed=False):
+    """Bytes written and, if they are summed, which takes twice as long as to write them, their CRC-32. Not synced: that is
+    for whoever makes it a stored file."""
     size = crc = 0
     with open(path, 'wb', buffering=0) as file:
         for piece in pieces:
             for start in range(0, len(piece), WRITE_BYTES):
                 block = piece[start : start + WRITE_BYTES]
-                crc = zlib.crc32(block, crc)
+                crc = zlib.crc32(block, crc) if summed else 0
                 while len(block):
                     written = file.write(block)
                     block = block[written:]
