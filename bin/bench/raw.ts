@@ -3,9 +3,10 @@ import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {int64, type Sample} from '../../src/ops/extract/dataset.ts';
 import {systemFiles} from '../../src/ops/extract/file-port.ts';
-import {giveBack} from '../../src/ops/extract/look.ts';
 import {readRaw} from '../../src/ops/extract/raw-dump.ts';
+import {giveBack} from '../../src/ops/extract/rows-memory.ts';
 import {sampleFile} from '../../src/ops/extract/sample.ts';
+import {placesOf} from '../../src/ops/extract/sample-file.ts';
 import {presentStates, wrongStates} from '../../src/ops/extract/states.ts';
 import type {ExtractionConfig} from '../../src/ops/target.ts';
 import {atLeast, atMost, best, inTurn, say, type Turn} from './cost.ts';
@@ -56,7 +57,14 @@ function ownTurn(folder: string, dumps: string, extraction: ExtractionConfig, si
 	giveDump(dumps, 'prepared_0', rid, sample.inputIds, hiddenSize);
 	const dump = join(dumps, `req_${rid}`);
 	const run = async (): Promise<void> => {
-		const found = readRaw(dump, {rid, rows: tokens, ids: int64(sample.inputIds), hiddenSize}, NAMES);
+		const wanted = {
+			rid,
+			rows: tokens,
+			ids: int64(sample.inputIds),
+			hiddenSize,
+			places: placesOf(extraction, 0, tokens),
+		};
+		const found = readRaw(dump, wanted, NAMES);
 		if (typeof found === 'number') throw new Error(`a dump of ${found} rows`);
 		const wrong = wrongStates(found.states);
 		if (wrong !== null) throw new Error(wrong);

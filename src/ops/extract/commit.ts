@@ -1,13 +1,11 @@
 import {existsSync, writeFileSync} from 'node:fs';
 import {basename, dirname} from 'node:path';
-import {BLOCK_BYTES, giveBlock, SECTOR_BYTES, takeBlock} from './blocks.ts';
-import {type FileMark, type FilePort, fillAll, isFull, isMisplaced, patchAll, writeAll} from './file-port.ts';
+import {BLOCK_BYTES, giveBlock, takeBlock} from './blocks.ts';
+import {type Pieces, writeDirect} from './direct-write.ts';
+import {type FileMark, type FilePort, fillAll, isFull, writeAll} from './file-port.ts';
 
 /** A file whose bytes are all on the disk, still under its temporary name. */
 export type Written = {readonly temporary: string; readonly mark: FileMark; readonly crc32: number};
-
-/** A file in pieces, made as they are asked for; gives back the CRC-32 of all of them. */
-export type Pieces = Generator<Buffer, number>;
 
 /**
  * Writes and syncs a file beside its place, in the background: one piece is written while the next is made, so a piece
@@ -42,64 +40,11 @@ async function fill(files: FilePort, fd: number, path: string, bytes: number, pi
 	const [one, other] = direct === null ? [null, null] : [takeBlock(), takeBlock()];
 	try {
 		if (direct === null || !one || !other) return await fillPieces(files, fd, pieces);
-		return await fillBlocks(files, {fd, direct}, [one, other], pieces);
+		return await writeDirect(files, {fd, direct}, [one, other], pieces);
 	} finally {
 		for (const block of [one, other]) if (block) giveBlock(block);
 		if (direct !== null) closeQuietly(files, direct);
 	}
-}
-
-/** One block is written while the other is filled; what is left over at the end goes the usual way. */
-async function fillBlocks(
-	files: FilePort,
-	{fd, direct}: {readonly fd: number; readonly direct: number},
-	blocks: readonly [Buffer, Buffer],
-	pieces: Pieces,
-): Promise<number> {
-	let [block, other] = blocks;
-	let filled = 0;
-	let written = 0;
-	let under = Promise.resolve();
-	try {
-		for (;;) {
-			const next = pieces.next();
-			if (next.done) {
-				await under;
-				patchAll(files, fd, block.subarray(0, filled), written);
-				return next.value;
-			}
-			const piece = next.value;
-			for (let from = 0; from < piece.length; ) {
-				const took = piece.copy(block, filled, from);
-				from += took;
-				filled += took;
-				if (filled < block.length) break;
-				await under;
-				under = writeBlock(files, fd, direct, block, written);
-				under.catch(() => {});
-				written += filled;
-				filled = 0;
-				[block, other] = [other, block];
-			}
-		}
-	} finally {
-		await under.catch(() => {});
-	}
-}
-
-/** A short write, or a disk with larger sectors than most, leaves the rest to the page cache. */
-async function writeBlock(files: FilePort, fd: number, direct: number, block: Buffer, at: number): Promise<void> {
-	let done = 0;
-	try {
-		while (done < block.length && done % SECTOR_BYTES === 0) {
-			const got = await files.fill(direct, block.subarray(done), at + done);
-			if (got <= 0) throw new Error('a write took no bytes');
-			done += got;
-		}
-	} catch (error) {
-		if (!isMisplaced(error)) throw error;
-	}
-	if (done < block.length) patchAll(files, fd, block.subarray(done), at + done);
 }
 
 async function fillPieces(files: FilePort, fd: number, pieces: Pieces): Promise<number> {

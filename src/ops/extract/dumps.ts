@@ -43,6 +43,8 @@ export type Wanted = {
 	/** Token ids as little-endian int64. */
 	readonly ids: Buffer;
 	readonly hiddenSize: number;
+	/** Where in the file its states will lie, of those that stand there as they come. */
+	readonly places?: ReadonlyMap<StateName, number>;
 };
 
 /** Looks at the directory before a request; what it gives finds that request's dump afterwards. */

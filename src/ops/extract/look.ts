@@ -1,6 +1,9 @@
 import {closeSync, fstatSync, openSync} from 'node:fs';
+import {crc32} from '../tensor/crc.ts';
+import {firstNonFinite, lanesOf} from '../tensor/non-finite.ts';
 import {type RangeScan, scanRange} from '../tensor/scan.ts';
-import {bufferSource, fileSource, type Source} from '../tensor/source.ts';
+import {bufferSource, fileSource} from '../tensor/source.ts';
+import {takeRows} from './rows-memory.ts';
 
 /** What one pass over the bf16 rows of a state tells. */
 export type Look = Pick<RangeScan, 'crc' | 'nonFinite'>;
@@ -8,32 +11,28 @@ export type Look = Pick<RangeScan, 'crc' | 'nonFinite'>;
 /** Each state is looked at once, when it is read at the latest: nobody writes to it after that. */
 const looks = new WeakMap<Buffer, Look>();
 
-/** Memory that was read into before: fresh memory costs more than reading into it. The states of a few samples. */
-const MOST_SPARE = 32;
-const spare: Buffer[] = [];
-const memories = new WeakMap<Buffer, Buffer>();
+const BF16 = lanesOf('BF16') ?? {bits: 16, exponent: 0x7f80};
+/** So much is still in the processor's cache when it is looked at again. */
+const BLOCK_BYTES = 512 * 1024;
 
-/** To be used again for other rows: only once nobody reads these any more. */
-export function giveBack(rows: Buffer): void {
-	const memory = memories.get(rows);
-	memories.delete(rows);
-	if (memory && spare.length < MOST_SPARE) spare.push(memory);
-}
-
-function memoryFor(bytes: number): Buffer {
-	const at = spare.findIndex(({length}) => length >= bytes && length <= 4 * bytes);
-	const [memory = Buffer.allocUnsafeSlow(Math.ceil(bytes * 1.25))] = at < 0 ? [] : spare.splice(at, 1);
-	const rows = memory.subarray(0, bytes);
-	memories.set(rows, memory);
-	return rows;
-}
-
-/** All of a file of rows. Looked at block by block while it is read: three passes over memory would take three times as long. */
-export function readRows(path: string): Buffer {
+/** All of a file of rows; `place` is where they will lie in another file. Looked at block by block while it is read: three passes over memory would take three times as long. */
+export function readRows(path: string, place = 0): Buffer {
 	const fd = openSync(path, 'r');
 	try {
-		const rows = memoryFor(fstatSync(fd).size);
-		looks.set(rows, lookInto(keptIn(rows, fileSource(fd, rows.length))));
+		const {rows, test} = takeRows(fstatSync(fd).size, place);
+		const source = fileSource(fd, rows.length);
+		let crc = 0;
+		let nonFinite: number | null = null;
+		for (let at = 0; at < rows.length; at += BLOCK_BYTES) {
+			const block = rows.subarray(at, at + BLOCK_BYTES);
+			source.readInto(block, at);
+			crc = crc32(block, crc);
+			if (nonFinite !== null || !test.any(block.byteOffset, block.byteOffset + Math.ceil(block.length / 64) * 64, BF16))
+				continue;
+			const byte = firstNonFinite(test.memory, block.byteOffset, block.byteOffset + block.length, BF16);
+			if (byte !== null) nonFinite = (byte - rows.byteOffset) / 2;
+		}
+		looks.set(rows, {crc, nonFinite});
 		return rows;
 	} finally {
 		closeSync(fd);
@@ -41,7 +40,7 @@ export function readRows(path: string): Buffer {
 }
 
 export function lookAt(rows: Buffer): Look {
-	const look = looks.get(rows) ?? lookInto(bufferSource(rows));
+	const look = looks.get(rows) ?? scanned(rows);
 	looks.set(rows, look);
 	return look;
 }
@@ -49,18 +48,8 @@ export function lookAt(rows: Buffer): Look {
 /** The sum of bytes that were looked at; null of others. */
 export const knownSum = (bytes: Buffer): number | null => looks.get(bytes)?.crc ?? null;
 
-function lookInto(rows: Source): Look {
-	const range = {name: 'rows', bytes: rows.size, offset: null, crc: null, open: () => rows};
+function scanned(rows: Buffer): Look {
+	const range = {name: 'rows', bytes: rows.length, offset: null, crc: null, open: () => bufferSource(rows)};
 	const {crc, nonFinite} = scanRange(range, 'BF16', () => true);
 	return {crc, nonFinite};
 }
-
-/** A source whose bytes are kept as they are read. */
-const keptIn = (kept: Buffer, source: Source): Source => ({
-	size: source.size,
-	read: (offset, length) => source.read(offset, length),
-	readInto(target, offset) {
-		source.readInto(target, offset);
-		kept.set(target, offset);
-	},
-});

@@ -47,7 +47,10 @@ export function readRaw(path: string, wanted: Wanted, names: readonly StateName[
 	}
 	if (rows > wanted.rows || existsSync(`${partPath(path, metas.length)}/meta.json`))
 		throw new Error(`the dump has more rows than the ${wanted.rows} that belong`);
-	const states = names.map(name => [name, joined(metas.map((meta, part) => readPart(path, part, name, meta)))]);
+	const states = names.map(name => [
+		name,
+		joined(metas.map((meta, part) => readPart(path, part, name, meta, wanted.places?.get(name)))),
+	]);
 	return {states: Object.fromEntries(states), layers: metas[0]?.layers?.join(' ') ?? null};
 }
 
@@ -80,9 +83,9 @@ function wrongPart(
 /** SHA-256 over the ids as little-endian int64, as the hook computes it. */
 export const idsHash = (ids: Buffer): string => createHash('sha256').update(ids).digest('hex');
 
-function readPart(path: string, part: number, name: StateName, {T = 0, H = 0, files}: Meta): Buffer {
+function readPart(path: string, part: number, name: StateName, {T = 0, H = 0, files}: Meta, place = 0): Buffer {
 	const file = `${name}.bin`;
-	const data = readRows(`${partPath(path, part)}/${file}`);
+	const data = readRows(`${partPath(path, part)}/${file}`, place);
 	const told = files?.[file];
 	const wanted = T * H * 2;
 	if (data.length !== wanted || told?.bytes !== wanted)

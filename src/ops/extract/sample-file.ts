@@ -1,7 +1,7 @@
 import {planSafetensors, type SafetensorsPlan, safetensorsPieces} from '../tensor/safetensors.ts';
 import {planTorchFile, type TorchPlan, torchPieces} from '../tensor/torch-file.ts';
-import type {Pieces} from './commit.ts';
 import {int64, type Sample} from './dataset.ts';
+import type {Pieces} from './direct-write.ts';
 import {type Form, type Leaf, type ListPart, leavesOf, neededStates, tensorOf, treeOf} from './forms.ts';
 import {type Extraction, type Layout, layoutOf, sampleStem} from './layouts.ts';
 import {knownSum} from './look.ts';
@@ -44,6 +44,23 @@ export function formPieces(form: Form, plan: SamplePlan, sample: Sample, states:
 		data.map(([, bytes]) => bytes),
 		knownSum,
 	);
+}
+
+/** Where in the file of a sample each state lies that stands there as it comes. */
+export function placesOf(extraction: Extraction, index: number, tokens: number): ReadonlyMap<StateName, number> {
+	const plan = planSample(extraction, index, tokens);
+	const places = new Map<StateName, number>();
+	if (plan.container !== 'torch') return places;
+	const offsets = new Map(plan.torch.zip.items.map(({name, dataOffset}) => [name.replace(/.*\//, ''), dataOffset]));
+	for (const [at, {part}] of storagesOf(layoutOf(extraction).form).entries()) {
+		const offset = offsets.get(`${at}`);
+		if (part.kind !== 'states' || offset === undefined) continue;
+		const [only, ...others] = part.within ?? part.columns;
+		if (only && others.length === 0) places.set(only, offset);
+		// A dump names the side that a form leaves open.
+		if (only === 'final' && others.length === 0) places.set('final_pre', offset);
+	}
+	return places;
 }
 
 /** The first leaf of each storage, in the order of the storages. */

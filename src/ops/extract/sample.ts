@@ -10,7 +10,7 @@ import {samplePath} from './inventory.ts';
 import type {JournalEntry} from './journal.ts';
 import type {Extraction} from './layouts.ts';
 import {idsHash} from './raw-dump.ts';
-import {planSample, samplePieces} from './sample-file.ts';
+import {placesOf, planSample, samplePieces} from './sample-file.ts';
 import type {Finish} from './staged-file.ts';
 import {presentStates, type StateName, wrongStates} from './states.ts';
 
@@ -38,7 +38,8 @@ export async function askForStates(sample: Sample, asking: Asking): Promise<Foun
 	const {index, inputIds} = sample;
 	const tokens = inputIds.length;
 	const rid = `${asking.purpose}-${index}-${randomBytes(6).toString('hex')}`;
-	const find = asking.dumps.expect({rid, rows: tokens, ids: int64(inputIds), hiddenSize: asking.hiddenSize});
+	const places = placesOf(asking.norm.extraction, index, tokens);
+	const find = asking.dumps.expect({rid, rows: tokens, ids: int64(inputIds), hiddenSize: asking.hiddenSize, places});
 	const answer = await asking.client.generate(rid, inputIds, asking.abandon);
 	if (answer.id !== rid) throw new Error(`the answer is for ${answer.id}, not for ${rid}`);
 	if (answer.promptTokens !== tokens) throw new Error(`${answer.promptTokens} prompt tokens where ${tokens} were sent`);

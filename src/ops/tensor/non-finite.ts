@@ -32,6 +32,8 @@ export function lanesOf(dtype: Dtype): FloatLanes | null {
 /** Memory to read into, and a test of a part of it. */
 export type FloatTest = {
 	readonly memory: ArrayBuffer;
+	/** It begins on a page: of all memory that a program can ask of Node only that of WebAssembly does. */
+	readonly onPage: boolean;
 	/** Whether a lane of [from, to) is not finite; both multiples of 64. */
 	any(from: number, to: number, lanes: FloatLanes): boolean;
 };
@@ -40,17 +42,27 @@ export type FloatTest = {
 export function floatTest(bytes: number, simd = true): FloatTest {
 	const {WebAssembly} = globalThis as unknown as {WebAssembly?: WasmEngine};
 	const code = program(Math.ceil(bytes / 65_536));
-	if (!simd || !WebAssembly?.validate(code)) {
+	const exports = simd && WebAssembly?.validate(code) ? instanceOf(code, WebAssembly) : null;
+	if (!exports) {
 		const memory = new ArrayBuffer(bytes);
-		return {memory, any: (from, to, lanes) => firstNonFinite(memory, from, to, lanes) !== null};
+		return {memory, onPage: false, any: (from, to, lanes) => firstNonFinite(memory, from, to, lanes) !== null};
 	}
-	const {exports} = new WebAssembly.Instance(new WebAssembly.Module(code));
 	const {memory, any8, any16, any32, any64} = exports;
 	const tests = {8: any8, 16: any16, 32: any32, 64: any64};
 	return {
 		memory: memory.buffer,
+		onPage: true,
 		any: (from, to, {bits, exponent}) => tests[bits](from, to, exponent) !== 0,
 	};
+}
+
+/** null where its memory cannot be had: the engine reserves gigabytes of addresses for each, which a limit may forbid. */
+function instanceOf(code: Uint8Array, {Instance, Module}: WasmEngine): Exports | null {
+	try {
+		return new Instance(new Module(code)).exports;
+	} catch {
+		return null;
+	}
 }
 
 /** Byte of the first lane in [from, to) that is not finite and that `counts`. */
@@ -82,10 +94,9 @@ type Test = (from: number, to: number, exponent: number) => number;
 type WasmEngine = {
 	validate(code: Uint8Array): boolean;
 	Module: new (code: Uint8Array) => object;
-	Instance: new (
-		module: object,
-	) => {readonly exports: {memory: {buffer: ArrayBuffer}; any8: Test; any16: Test; any32: Test; any64: Test}};
+	Instance: new (module: object) => {readonly exports: Exports};
 };
+type Exports = {memory: {buffer: ArrayBuffer}; any8: Test; any16: Test; any32: Test; any64: Test};
 
 const [I32, V128] = [0x7f, 0x7b];
 const SIMD = 0xfd;

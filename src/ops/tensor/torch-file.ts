@@ -57,9 +57,10 @@ export function* torchPieces(
 		yield small(localHeader(item));
 		const known = knownSum(content);
 		let crc = known ?? 0;
-		for (let at = 0; at < content.length; at += PIECE_BYTES) {
+		if (known !== null) yield content;
+		for (let at = 0; known === null && at < content.length; at += PIECE_BYTES) {
 			const piece = content.subarray(at, at + PIECE_BYTES);
-			if (known === null) crc = crc32(piece, crc);
+			crc = crc32(piece, crc);
 			yield piece;
 		}
 		sums.push({crc, bytes: content.length});

@@ -2,8 +2,10 @@ import {mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
 import {join} from 'node:path';
 import {afterAll, beforeEach, describe, expect, it} from 'vitest';
-import {type Pieces, writeBeside} from '../../../src/ops/extract/commit.ts';
+import {writeBeside} from '../../../src/ops/extract/commit.ts';
+import type {Pieces} from '../../../src/ops/extract/direct-write.ts';
 import {type FilePort, systemFiles} from '../../../src/ops/extract/file-port.ts';
+import {giveBack, takeRows} from '../../../src/ops/extract/rows-memory.ts';
 import {crc32} from '../../../src/ops/tensor/crc.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relight-commit-'));
@@ -60,7 +62,7 @@ function watched(meddle: (fd: number, bytes: Buffer, at: number) => Promise<numb
 
 const failing = (code: string) => Promise.reject(Object.assign(new Error(`${code}: as arranged`), {code}));
 const path = join(folder, 'sample.ckpt');
-const store = (files: FilePort, all = PIECES) =>
+const store = (files: FilePort, all: readonly Buffer[] = PIECES) =>
 	writeBeside(
 		files,
 		path,
@@ -82,12 +84,43 @@ describe('a large file', () => {
 		expect([...open]).toEqual([]);
 	});
 
+	it.each([
+		['is taken from where it lies as in the file', 0, true],
+		['is copied where it lies otherwise', 64, false],
+	])('%s', async (_, off, inPlace) => {
+		const HEAD = Buffer.alloc(192, 7);
+		const {rows} = takeRows(3 * MIB + 5_000, HEAD.length + off);
+		for (let at = 0; at < rows.length; at++) rows[at] = at * 13 + (at >> 9);
+		const all = [HEAD, rows, PIECES[4] ?? HEAD, Buffer.alloc(100, 9)];
+		const {files, open} = watched();
+		const own: (readonly [at: number, bytes: number])[] = [];
+		const fill: FilePort['fill'] = (fd, bytes, at) => {
+			if (bytes.buffer === rows.buffer) own.push([at ?? -1, bytes.length]);
+			return files.fill(fd, bytes, at);
+		};
+		const {temporary, crc32: sum} = await store({...files, fill}, all);
+		expect(readFileSync(temporary).equals(Buffer.concat(all))).toBe(true);
+		expect(sum).toBe(crc32(Buffer.concat(all)));
+		expect(own).toEqual(
+			inPlace
+				? [
+						[4_096, MIB],
+						[4_096 + MIB, MIB],
+						[4_096 + 2 * MIB, MIB],
+					]
+				: [],
+		);
+		expect([...open]).toEqual([]);
+		giveBack(rows);
+	});
+
 	it('is written the usual way where the file system has no such writes', async () => {
 		const {files, writes} = watched();
 		const {temporary, crc32: sum} = await store({...files, direct: () => null});
 		expect(readFileSync(temporary).equals(WHOLE)).toBe(true);
 		expect(sum).toBe(crc32(WHOLE));
-		expect(writes.map(({bytes}) => bytes)).toEqual(PIECES.map(({length}) => length));
+		expect(writes.reduce((all, {bytes}) => all + bytes, 0)).toBe(WHOLE.length);
+		expect(Math.max(...writes.map(({bytes}) => bytes))).toBe(MIB / 2);
 	});
 
 	it.each([
