@@ -12,10 +12,14 @@ export type Look = Pick<RangeScan, 'crc' | 'nonFinite'>;
 const looks = new WeakMap<Buffer, Look>();
 
 const BF16 = lanesOf('BF16') ?? {bits: 16, exponent: 0x7f80};
+
 /** So much is still in the processor's nearest cache when it is looked at again: with four times as much a tenth slower. */
 const BLOCK_BYTES = 128 * 1024;
 
-/** All of a file of rows; `place` is where they will lie in another file. Looked at block by block while it is read: three passes over memory would take three times as long. */
+/**
+ * All of a file of rows, looked at block by block while it is read: three passes over memory would take three times as long.
+ * `place` is where the rows will lie in the file of their sample.
+ */
 export function readRows(path: string, place = 0): Buffer {
 	const fd = openSync(path, 'r');
 	try {
