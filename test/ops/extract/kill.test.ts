@@ -37,8 +37,8 @@ test(
 		}
 		expect(tally).toMatchObject({kills: KILLS, corrupt: [], lost: [], duplicated: [], failed: []});
 		expect(tally.trees).toBeGreaterThan(0);
-		// A few samples are asked for or written at a kill; a late dump can make the next request for it ambiguous once.
-		expect(tally.repeated).toBeLessThanOrEqual(2 * KILLS);
+		// Up to three samples are being stored at a kill, and one is asked for, whose late dump can make the next request ambiguous.
+		expect(tally.repeated).toBeLessThanOrEqual(4 * KILLS);
 		if (process.env.RELIGHT_KILLS) process.stdout.write(`${JSON.stringify(tally)}\n`);
 	},
 	40_000 + KILLS * 3_000,
