@@ -45,10 +45,14 @@ export type Tally = {
 	readonly corrupt: string[];
 	readonly lost: string[];
 	readonly duplicated: string[];
+	/** Kills at which more samples were asked for and not stored than may be in flight. */
+	readonly adrift: string[];
 	readonly failed: string[];
 };
 
 const RECORDS = 60;
+/** One is asked for while three are being stored. */
+const IN_FLIGHT = 4;
 
 /** Kills extractor, server or both at random instants, again and again, and looks at the tree after each kill. */
 export class KillLoop {
@@ -60,6 +64,7 @@ export class KillLoop {
 		corrupt: [],
 		lost: [],
 		duplicated: [],
+		adrift: [],
 		failed: [],
 	};
 	private readonly random;
@@ -182,10 +187,13 @@ export class KillLoop {
 			this.whole.delete(index);
 		}
 		for (const index of before) if (!this.whole.has(index)) tally.lost.push(`${index} after kill ${tally.kills}`);
+		const open = new Set<number>();
 		for (const rid of this.requests().slice(this.requestsAtStart)) {
 			const index = Number(/^relight-(\d+)-/.exec(rid)?.[1] ?? -1);
 			if (this.wholeAtStart.has(index)) tally.duplicated.push(`${rid} after kill ${tally.kills}`);
+			if (index >= 0 && !this.whole.has(index)) open.add(index);
 		}
+		if (open.size > IN_FLIGHT) tally.adrift.push(`${[...open].join(' ')} at kill ${tally.kills}`);
 	}
 
 	private requests(): string[] {
